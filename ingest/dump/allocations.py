@@ -1,0 +1,339 @@
+"""Scan the allocations section: headers and the value lines under them, of every era (FORMAT 1, 2).
+
+One compiled expression per record kind runs over the whole text; the matches must account for every
+line. Where they do not, the section is walked line by line: lines of an unknown kind become notices,
+lines of a known kind that cannot be read reject the dump.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ingest.dump import features
+from ingest.dump.records import Notice
+from ingest.errors import DumpError
+
+NAME: Final = r"[^\s{}<>|,]+"
+INDEX: Final = r"\{[0-9,]*\}"
+KEY: Final = rf"([0-9]+) ({NAME})({INDEX})?( \(phi\))?(?: @(-?[0-9]+))?"
+"""Inside of `<id name{index} (phi) @color>`: five groups."""
+LINES: Final = re.compile(r".*\n|.+\Z")
+"""Lines with their newline; str.splitlines would also cut at U+2028, form feeds and the like."""
+
+_HEADER: Final = re.compile(r"allocation ([0-9]+): (?:(0x[0-9a-f]+), )?size ([0-9]+)(.*):\n")
+_VALUE: Final = re.compile(rf"^ value: <{KEY}> \(size=([0-9]+),offset=([0-9]+)\): (.*)\n", re.M)
+_LOGICAL: Final = re.compile(
+    rf"^  ({NAME}?)\[([0-9,]*)\]\(#([0-9]+)(?: @(-?[0-9]+))?\) \[([0-9]+),([0-9]+)\]: (.*)\n", re.M
+)
+_EMBEDDED: Final = re.compile(
+    rf"^  ([0-9]+) (PHI )?({NAME})({INDEX})?(?: @(-?[0-9]+))?, positions:\n((?:  .*\n)*)"
+    r" uses:\n((?:  .*\n)*) \[([0-9]+),([0-9]+)\]: (.*)\n",
+    re.M,
+)
+_REUSE_HEAD: Final = " reused by buffers of a different color:\n"
+_REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=(-?[0-9]+)\)\n")
+_KNOWN_START: Final = re.compile(
+    r"allocation |BufferAssignment:| value:|  value:| reused by|Total bytes used|Used values:|<[0-9]"
+    r"| positions:| uses:| from instruction:|HloLiveRange|  InstructionSequence:|  BufferLiveRange:|  Live ranges at"
+)
+
+_ATTRIBUTES: Final = re.compile(
+    rf"(?:, color (-?[0-9]+))?(?:, page (-?[0-9]+))?"
+    rf"(?:, parameter ([0-9]+)(?:, shape \|([^|]*)\|)?(?: at ShapeIndex ({INDEX}))?)?"
+    r"(?:, output shape is \|([^|]*)\|)?(, constant)?(, thread-local)?(, maybe-live-out)?(, preallocated-temp)?"
+)
+_ONE_ATTRIBUTE: Final = re.compile(r", ((?:[^,|]|\|[^|]*\|)*)")
+
+
+class Attributes(NamedTuple):
+    """What a header says after the size."""
+
+    color: int
+    page: int | None
+    parameter_number: int | None
+    parameter_shape_index: str | None
+    parameter_shape: str | None
+    output_shape: str | None
+    is_constant: bool
+    is_thread_local: bool
+    maybe_live_out: bool
+    is_preallocated_temp: bool
+    unknown: tuple[str, ...]
+
+
+class Header(NamedTuple):
+    """A header line; `values` is how many value lines follow it."""
+
+    index: int
+    address: str | None
+    size: int
+    attributes: Attributes
+    values: int
+
+
+class ValueLine(NamedTuple):
+    """A value line as printed, all text; '' where a part is not printed."""
+
+    id: str
+    instruction: str
+    shape_index: str
+    phi: str
+    color: str
+    size: str
+    offset: str
+    shape: str
+
+
+class UsedLine(NamedTuple):
+    """A value's block of positions and uses, all text; '' where a part is not printed."""
+
+    id: str
+    instruction: str
+    shape_index: str
+    phi: str
+    color: str
+    positions: str
+    uses: str
+    text: str
+
+
+class ReuseLine(NamedTuple):
+    """A line under `reused by buffers of a different color:`; `header` is its place in `headers`."""
+
+    header: int
+    id: str
+    instruction: str
+    shape_index: str
+    phi: str
+    value_color: str
+    color: str
+
+
+class AllocationScan(NamedTuple):
+    """Everything that a piece of the allocations section says.
+
+    `orphans` value lines come before the first header: they belong to the last allocation of the piece
+    before. `used` is filled by TF 1.15 only, whose allocations embed positions and uses.
+    """
+
+    headers: list[Header]
+    orphans: int
+    values: list[tuple[str, ...]]
+    reuse: list[ReuseLine]
+    used: list[tuple[str, ...]]
+    features: set[str]
+    notices: list[Notice]
+
+
+def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
+    """Scan a piece of the allocations section.
+
+    Args:
+        text: whole lines; the head `BufferAssignment:` may be the first.
+        line: line of the file at which the text starts.
+        file: name for messages.
+
+    Raises:
+        DumpError: a line whose meaning is needed cannot be read.
+    """
+    found: set[str] = set()
+    notices: list[Notice] = []
+    reuse: list[ReuseLine] = []
+    body = text.removeprefix("BufferAssignment:\n")
+    line += body is not text
+    if body.endswith("\n\n") or body == "\n":
+        body = body[:-1]  # the blank line that parts this section from the total
+    pattern, feature = _VALUE, None
+    if "](#" in body and _LOGICAL.search(body):
+        pattern, feature = _LOGICAL, features.LOGICAL_BUFFERS
+    elif ", positions:\n" in body and _EMBEDDED.search(body):
+        pattern, feature = _EMBEDDED, features.EMBEDDED_VALUES
+    if feature:
+        found.add(feature)
+    headers, orphans, values, lines = _scan(body, pattern)
+    if lines != body.count("\n"):
+        body = _walk(body, line, file, pattern, reuse, notices, found)
+        headers, orphans, values, lines = _scan(body, pattern)
+        if lines != body.count("\n"):
+            raise DumpError(
+                "bad-line", "value lines cannot be read", file=file, line=line, section="allocations"
+            )
+    if any(header.address for header in headers):
+        found.add(features.POINTER)
+    for header in headers:
+        attributes = header.attributes
+        if attributes.page is not None:
+            found.add(features.PAGE)
+        if attributes.parameter_shape is not None:
+            found.add(features.PARAMETER_SHAPE)
+        for attribute in attributes.unknown:
+            message = f"allocation {header.index} has an attribute that xbuf does not know"
+            notices.append(Notice(file, None, "unknown-attribute", message, attribute))
+    used: list[tuple[str, ...]] = []
+    if pattern is _LOGICAL:
+        values = [
+            (id_, name, f"{{{index}}}", "", color, size, offset, shape)
+            for name, index, id_, color, offset, size, shape in values
+        ]
+    elif pattern is _EMBEDDED:
+        used = [
+            (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[5], row[6], "") for row in values
+        ]
+        values = [
+            (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[8], row[7], row[9]) for row in values
+        ]
+    return AllocationScan(headers, orphans, values, reuse, used, found, notices)
+
+
+def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[tuple[str, ...]], int]:
+    """Return headers, value lines before the first header, all value lines, and the lines they take."""
+    values = pattern.findall(body)
+    lines = len(values)
+    if pattern is _EMBEDDED:
+        lines = sum(3 + row[5].count("\n") + row[6].count("\n") for row in values)
+    headers: list[Header] = []
+    start = 0 if body.startswith("allocation ") else body.find("\nallocation ") + 1 or len(body)
+    orphans = len(pattern.findall(body, 0, start)) if start else 0
+    match = _HEADER.match
+    find = body.find
+    # Modern value lines are counted by their start; the older kinds are rare and searched again.
+    count = body.count
+    while start < len(body):
+        head = match(body, start)
+        end = find("\nallocation ", start) + 1 or len(body)
+        if head is None:
+            # Leave the line to the walk, which names it: the line count will not add up.
+            start = end
+            continue
+        index, address, size, tail = head.groups()
+        if pattern is _VALUE:
+            of_header = count("\n value: ", head.end() - 1, end)
+        else:
+            of_header = len(pattern.findall(body, head.end(), end))
+        headers.append(Header(int(index), address, int(size), _attributes(tail), of_header))
+        lines += 1
+        start = end
+    return headers, orphans, values, lines
+
+
+_memo: dict[str, Attributes] = {}
+
+
+def _attributes(tail: str) -> Attributes:
+    attributes = _memo.get(tail)
+    if attributes is None:
+        if len(_memo) > 10_000:
+            _memo.clear()
+        attributes = _memo[tail] = _parse_attributes(tail)
+    return attributes
+
+
+def _parse_attributes(tail: str) -> Attributes:
+    unknown: list[str] = []
+    match = _ATTRIBUTES.fullmatch(tail)
+    if match is None:
+        # Known attributes in another order or beside new ones: sort them, keep the rest by its text.
+        known: dict[int, str] = {}
+        at = 0
+        while at < len(tail):
+            one = next((m for m in _known_at(tail, at) if m is not None), None)
+            if one is not None and one[0] not in known:
+                known[one[0]] = one[1]
+                at += len(one[1])
+                continue
+            other = _ONE_ATTRIBUTE.match(tail, at)
+            if other is None or other.end() == at:
+                unknown.append(tail[at:])
+                break
+            unknown.append(other[1])
+            at = other.end()
+        match = _ATTRIBUTES.fullmatch("".join(known[place] for place in sorted(known)))
+        assert match is not None  # each part matched alone, and sorted they follow the grammar
+    color, page, number, shape, index, output, constant, local, live_out, temp = match.groups()
+    return Attributes(
+        int(color) if color else 0,
+        int(page) if page else None,
+        int(number) if number else None,
+        index,
+        shape,
+        output,
+        constant is not None,
+        local is not None,
+        live_out is not None,
+        temp is not None,
+        tuple(unknown),
+    )
+
+
+_KNOWN: Final = tuple(
+    re.compile(pattern + r"(?=,|$)")
+    for pattern in (
+        r", color -?[0-9]+",
+        r", page -?[0-9]+",
+        rf", parameter [0-9]+(?:, shape \|[^|]*\|)?(?: at ShapeIndex {INDEX})?",
+        r", output shape is \|[^|]*\|",
+        r", constant",
+        r", thread-local",
+        r", maybe-live-out",
+        r", preallocated-temp",
+    )
+)
+
+
+def _known_at(tail: str, at: int) -> list[tuple[int, str] | None]:
+    matches = ((place, pattern.match(tail, at)) for place, pattern in enumerate(_KNOWN))
+    return [(place, match[0]) if match else None for place, match in matches]
+
+
+def _walk(
+    body: str,
+    line: int,
+    file: str,
+    pattern: re.Pattern[str],
+    reuse: list[ReuseLine],
+    notices: list[Notice],
+    found: set[str],
+) -> str:
+    """Go through the section line by line; return the text without reuse blocks and unknown lines."""
+    kept: list[str] = []
+    header = -1
+    in_reuse = False
+    at = 0
+    while at < len(body):
+        match = _HEADER.match(body, at)
+        if match:
+            header += 1
+            in_reuse = False
+        else:
+            match = pattern.match(body, at)
+        if match:
+            kept.append(match[0])
+            line += match[0].count("\n")
+            at = match.end()
+            continue
+        end = body.find("\n", at) + 1 or len(body)
+        text = body[at:end]
+        reused = _REUSE.fullmatch(text) if in_reuse else None
+        if reused:
+            reuse.append(ReuseLine(header, *(part or "" for part in reused.groups())))
+        elif text == _REUSE_HEAD:
+            in_reuse = True
+            found.add(features.COLOR_REUSE)
+        elif not text.endswith("\n"):
+            raise DumpError(
+                "truncated", "the file ends in the middle of a line; copy it again",
+                file=file, line=line, section="allocations", text=text,
+            )  # fmt: skip
+        elif _KNOWN_START.match(text) or pattern is _EMBEDDED:
+            raise DumpError(
+                "bad-line", "this line cannot be read here; is the file damaged?",
+                file=file, line=line, section="allocations", text=text.rstrip("\n"),
+            )  # fmt: skip
+        else:
+            notices.append(
+                Notice(file, line, "unknown-line", "xbuf does not know this line", text.rstrip("\n"))
+            )
+        line += 1
+        at = end
+    return "".join(kept)

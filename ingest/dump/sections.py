@@ -1,0 +1,126 @@
+"""Cut the text of a dump's files into sections, without holding a large file in memory.
+
+A dump prints up to seven sections in this order; since jaxlib 0.10 they are spread over three files
+(FORMAT 0.1). `cut` reads text block by block and yields pieces: each piece is a run of whole records of
+one section, so that pieces can be scanned apart, also in parallel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from ingest.errors import DumpError
+
+MAX_RECORD: Final = 64 << 20
+"""Characters that one record may have; longer ones are rejected so that memory stays bounded."""
+
+
+class Section(IntEnum):
+    """Sections in the order in which a dump prints them."""
+
+    ALLOCATIONS = 0
+    TOTAL = 1
+    VALUES = 2
+    SEQUENCE = 3
+    RANGES = 4
+    PEAK = 5
+    TREE = 6
+
+    @property
+    def label(self) -> str:
+        """Name in messages and in `rejects.section`."""
+        return self.name.lower()
+
+
+class Piece(NamedTuple):
+    """A run of whole records of one section."""
+
+    section: Section
+    text: str
+    line: int
+    """Line of the file at which the text starts, from 1."""
+
+
+_MARKERS: Final = (
+    (Section.TOTAL, "\nTotal bytes used: "),
+    (Section.VALUES, "\nUsed values:\n"),
+    (Section.SEQUENCE, "\nHloLiveRange (max "),
+    (Section.SEQUENCE, "\nHloLiveRange not available"),
+    (Section.RANGES, "\n  BufferLiveRange:\n"),
+    (Section.PEAK, "\n  Live ranges at "),
+    (Section.PEAK, "\n  Peak memory could not be determined"),
+    (Section.TREE, "\n  Stack trace breakdown for peak usage: "),
+)
+_LONGEST_MARKER: Final = max(len(marker) for _, marker in _MARKERS)
+
+
+def cut(blocks: Iterable[str], start: Section) -> Iterator[Piece]:
+    """Yield the pieces of one file whose text begins in section `start`.
+
+    Args:
+        blocks: the text in consecutive parts; where a part ends does not matter.
+        start: ALLOCATIONS for a primary file, TOTAL for a values file, SEQUENCE for a live-range file.
+
+    Raises:
+        DumpError: a record is longer than MAX_RECORD.
+    """
+    section, line, text, searched = start, 1, "", 0
+    for block, is_last in _mark_last(blocks):
+        text = text + block if text else block
+        while (found := _next_section(text, section, searched)) is not None:
+            following, end = found
+            yield Piece(section, text[:end], line)
+            line += text.count("\n", 0, end)
+            text, section, searched = text[end:], following, 0
+        if not is_last and (end := _record_border(text, section)):
+            yield Piece(section, text[:end], line)
+            line += text.count("\n", 0, end)
+            text = text[end:]
+        searched = max(0, len(text) - _LONGEST_MARKER)
+        if len(text) > MAX_RECORD:
+            raise DumpError(
+                "line-too-long",
+                f"a record of the section {section.label} is longer than {MAX_RECORD >> 20} MiB",
+                line=line,
+                section=section.label,
+                text=text[:2000],
+            )
+    if text:
+        yield Piece(section, text, line)
+
+
+def _mark_last(blocks: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    """Yield each block and whether it is the last, so that a small file stays in one piece a section."""
+    iterator = iter(blocks)
+    block = next(iterator, None)
+    while block is not None:
+        following = next(iterator, None)
+        yield block, following is None
+        block = following
+
+
+def _next_section(text: str, section: Section, searched: int) -> tuple[Section, int] | None:
+    """Find where the first later section starts in `text`."""
+    best: tuple[Section, int] | None = None
+    end = len(text)
+    for following, marker in _MARKERS:
+        if following > section and (at := text.find(marker, searched, end)) >= 0:
+            best, end = (following, at + 1), at
+    return best
+
+
+def _record_border(text: str, section: Section) -> int:
+    """Find the last place at which `text` can be cut between two records; 0 for none."""
+    match section:
+        case Section.ALLOCATIONS:
+            return max(text.rfind("\nallocation "), text.rfind("\n value: ")) + 1
+        case Section.VALUES:
+            # A block starts at its `<id name>` head, which jaxlib 0.4.24-0.4.35 glue to the line before.
+            return max(text.rfind("<", 0, text.rfind("\n positions:\n") + 1), 0)
+        case Section.SEQUENCE | Section.RANGES | Section.PEAK:
+            # Keep one whole line back: the newline before a marker must stay with the marker.
+            return text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
+        case _:
+            return 0

@@ -1,0 +1,170 @@
+"""Scan `Used values:`: where each value appears, what uses it, and its instruction (FORMAT 4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from ingest.dump import features
+from ingest.dump.allocations import INDEX, KEY, LINES, NAME
+from ingest.dump.records import Notice
+from ingest.errors import DumpError
+
+_HEAD: Final = rf"<{KEY}>\n positions:\n"
+_BLOCK: Final = re.compile(
+    rf"^{_HEAD}((?:  .*\n)+) uses:\n((?:  .*\n)*)(?: from instruction:(.*)\n)?", re.M
+)
+_HEAD_ANYWHERE: Final = re.compile(_HEAD)
+_BODY: Final = re.compile(r"((?:  .*\n)*)( uses:\n)?((?:  .*\n)*)(?: from instruction:([\s\S]*))?")
+_POSITION: Final = re.compile(rf"^  ({NAME})(?: ({INDEX}))?\n", re.M)
+_USE: Final = re.compile(rf"^  ({NAME}), operand ([0-9]+)(?: ({INDEX}))?\n", re.M)
+_NO_USES: Final = "  (none)\n"
+
+
+class UsedScan(NamedTuple):
+    """Everything that a piece of `Used values:` says.
+
+    `blocks` rows are `UsedLine` as plain tuples, ascending by id; `positions` holds
+    (instruction, index) and `uses` (instruction, operand, index) of all blocks in order, and
+    `position_counts`, `use_counts` how many belong to each block.
+    """
+
+    blocks: list[tuple[str, ...]]
+    positions: list[tuple[str, str]]
+    position_counts: list[int]
+    uses: list[tuple[str, str, str]]
+    use_counts: list[int]
+    features: set[str]
+    notices: list[Notice]
+
+
+def scan_used_values(text: str, line: int, file: str) -> UsedScan:
+    """Scan a piece of the section.
+
+    Args:
+        text: whole blocks; the head `Used values:` may come first, blank lines may end it.
+        line: line of the file at which the text starts.
+        file: name for messages.
+
+    Raises:
+        DumpError: a line whose meaning is needed cannot be read.
+    """
+    found: set[str] = set()
+    notices: list[Notice] = []
+    start = len("Used values:\n") if text.startswith("Used values:\n") else 0
+    line += start > 0
+    body = text[start:].rstrip("\n")
+    body = body + "\n" if body else ""
+    blocks = _BLOCK.findall(body)
+    lines = sum(3 + row[5].count("\n") + row[6].count("\n") for row in blocks) + sum(
+        1 for row in blocks if row[7]
+    )
+    if lines != body.count("\n"):
+        blocks = _resynchronise(body, line, file, found, notices)
+    return _split_blocks(blocks, line, file, found, notices)
+
+
+def _split_blocks(
+    blocks: list[tuple[str, ...]], line: int, file: str, found: set[str], notices: list[Notice]
+) -> UsedScan:
+    if blocks and blocks[0][7]:
+        found.add(features.FROM_INSTRUCTION)
+        if blocks[0][7].startswith(" "):
+            found.add(features.FROM_INSTRUCTION_BLANK)
+    position_texts = [row[5] for row in blocks]
+    use_texts = [row[6] for row in blocks]
+    if _NO_USES in use_texts:
+        found.add(features.USES_NONE)
+        use_texts = ["" if text == _NO_USES else text for text in use_texts]
+    position_counts = [text.count("\n") for text in position_texts]
+    use_counts = [text.count("\n") for text in use_texts]
+    positions = _POSITION.findall("".join(position_texts))
+    uses = _USE.findall("".join(use_texts))
+    if len(positions) != sum(position_counts) or len(uses) != sum(use_counts):
+        # Something else stands between them: keep what it says as notices, count again.
+        position_texts = _known_lines(_POSITION, position_texts, blocks, file, notices)
+        use_texts = _known_lines(_USE, use_texts, blocks, file, notices)
+        position_counts = [text.count("\n") for text in position_texts]
+        use_counts = [text.count("\n") for text in use_texts]
+        positions = _POSITION.findall("".join(position_texts))
+        uses = _USE.findall("".join(use_texts))
+    for row, count in zip(blocks, position_counts, strict=True):
+        if not count:
+            raise DumpError(
+                "bad-line", f"value <{row[0]} {row[1]}> has no position; is a line missing?",
+                file=file, line=line, section="values",
+            )  # fmt: skip
+    return UsedScan(blocks, positions, position_counts, uses, use_counts, found, notices)
+
+
+def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:
+    """Split the positions and uses that TF 1.15 embeds in its allocations."""
+    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), 1, file, set(), [])
+
+
+def instruction_text(raw: str) -> str | None:
+    """Return the instruction text of a block's last column, None where none is printed."""
+    return raw.removeprefix(" ") or None
+
+
+def _known_lines(
+    pattern: re.Pattern[str],
+    texts: list[str],
+    blocks: list[tuple[str, ...]],
+    file: str,
+    notices: list[Notice],
+) -> list[str]:
+    kept: list[str] = []
+    for text, row in zip(texts, blocks, strict=True):
+        lines = LINES.findall(text)
+        good = [one for one in lines if pattern.fullmatch(one)]
+        for other in lines:
+            if not pattern.fullmatch(other) and other != _NO_USES:
+                message = f"xbuf does not know this line of value <{row[0]} {row[1]}>"
+                notices.append(Notice(file, None, "unknown-line", message, other.rstrip("\n")))
+        kept.append("".join(good))
+    return kept
+
+
+def _resynchronise(
+    body: str, line: int, file: str, found: set[str], notices: list[Notice]
+) -> list[tuple[str, ...]]:
+    """Read blocks whose instruction text lacks its newline or holds newlines (hazards A and B).
+
+    A block starts wherever `<id name>`, newline, ` positions:` stands; all up to the next start is its.
+    """
+    heads = list(_HEAD_ANYWHERE.finditer(body))
+    first = heads[0].start() if heads else len(body)
+    if body[:first].strip("\n"):
+        raise DumpError(
+            "bad-line", "a value's block does not start with <id name> and ' positions:'; is the file damaged?",
+            file=file, line=line, section="values", text=body[: body.find("\n")],
+        )  # fmt: skip
+    blocks: list[tuple[str, ...]] = []
+    for head, following in zip(heads, [*heads[1:], None], strict=True):
+        end = following.start() if following else len(body)
+        match = _BODY.match(body, head.end(), end)
+        assert match is not None  # every part of it is optional
+        positions, uses_head, uses, text = match.groups()
+        if match.end() != end or not uses_head or not positions:
+            at = match.end()
+            bad = body[at : body.find("\n", at) if body.find("\n", at) >= 0 else end]
+            where = line + body.count("\n", 0, at)
+            if not uses_head or not positions or text is None and bad.startswith(("<", " ")):
+                raise DumpError(
+                    "bad-line",
+                    f"the block of value <{head[1]} {head[2]}> cannot be read here; is the file damaged?",
+                    file=file, line=where, section="values", text=bad,
+                )  # fmt: skip
+            for number, other in enumerate(body[at:end].rstrip("\n").split("\n")):
+                notices.append(
+                    Notice(file, where + number, "unknown-line", "xbuf does not know this line", other)
+                )
+        if text is not None:
+            if following and not text.endswith("\n"):
+                found.add(features.GLUED_NEWLINE)
+            text = text.removesuffix("\n")
+            if "\n" in text:
+                found.add(features.MULTILINE_INSTRUCTION)
+        blocks.append((*(part or "" for part in head.groups()), positions, uses, text or ""))
+    return blocks
