@@ -292,3 +292,16 @@ rejects = sa.Table(
     _column("text", sa.String, "The text concerned, verbatim; cut after 2,000 characters."),
     comment="One row for each dump that was not loaded.",
 )
+
+saved_queries = sa.Table(
+    "saved_queries",
+    metadata,
+    _column("name", sa.String, "Name of the query; FROM name() runs it.", key=True),
+    _column("title", sa.String, "Title, a few words.", required=True),
+    _column("question", sa.String, "Question that it answers, a sentence.", required=True),
+    _column("parameters", sa.String, "Parameters with type and default, as in the call.", required=True),
+    _column("example", sa.String, "A call to paste into a DuckDB shell.", required=True),
+    _column("tool_version", sa.String, "Version of xbuf that installed it.", required=True),
+    _column("sha256", sa.String, "SHA-256 of what was installed; tells when to install again.", required=True),
+    comment="One row for each saved query installed as a table macro: FROM saved_queries.",
+)
