@@ -7,7 +7,7 @@ not tracked while all is well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ingest.dump.allocations import Header
 from ingest.dump.source import BlockReader
@@ -100,6 +100,15 @@ def check_same_values(values: Sequence[tuple[str, ...]], used: Sequence[tuple[st
 def _key(row: tuple[str, ...]) -> str:
     color = f" @{row[4]}" if row[4] else ""
     return f"{row[1]}{row[2]}{row[3]}{color}"
+
+
+def check_magnitude(what: str, section: str, numbers: Iterable[int | None]) -> None:
+    """Require numbers to fit a signed 64-bit integer."""
+    for number in numbers:
+        if number is not None and not -LIMIT <= number < LIMIT:
+            raise DumpError(
+                "number-too-large", f"{what} {number} does not fit 64 bits; is the file damaged?", section=section
+            )
 
 
 def locate(error: DumpError, files: Sequence[str]) -> None:

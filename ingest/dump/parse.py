@@ -19,6 +19,7 @@ from ingest.dump.check import (
     LIMIT,
     check_bounds,
     check_headers,
+    check_magnitude,
     check_same_values,
     check_total,
     check_unique,
@@ -128,6 +129,7 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
     _take_used_values(dump)
     require_sections(dump, files)
     _take_ranges(dump, files.get("live_range", files["primary"]))
+    check_numbers(dump)
     return dump
 
 
@@ -340,6 +342,26 @@ def _check_peak_list(dump: ParsedDump, file: str) -> None:
             )  # fmt: skip
         message = f"the peak list has {len(dump.peak.rows)} values, {live} are live at slot {time}"
         dump.notices.append(Notice(file, None, "peak-list", message))
+
+
+def check_numbers(dump: ParsedDump) -> None:
+    """Require every number that is stored to fit 64 bits; ids, sizes and slots are checked elsewhere."""
+    for header in dump.headers:
+        check_magnitude("attribute", "allocations", header.attributes[:3])
+    check_magnitude("color", "allocations", (int(value[4]) for value in dump.values if len(value[4]) > 18))
+    check_magnitude("color", "allocations", (int(line.color) for line in dump.reuse if len(line.color) > 18))
+    check_magnitude("total", "total", (dump.total, sum(header.size for header in dump.headers)))
+    if dump.used is not None:
+        check_magnitude("operand", "values", (int(use[1]) for use in dump.used.uses if len(use[1]) > 18))
+    if dump.liveness is not None:
+        check_magnitude("slot", "ranges", (dump.schedule_length,))
+        check_magnitude("peak bytes", "ranges", (dump.liveness.peak_bytes,))
+    if dump.peak is not None:
+        check_magnitude("slot", "peak", (dump.peak.time,))
+        check_magnitude("peak bytes", "peak", (sum(int(row[2]) for row in dump.peak.rows),))
+    if dump.tree is not None:
+        for node in dump.tree.nodes:
+            check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
 
 
 def parse_dump(

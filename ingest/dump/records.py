@@ -10,6 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+def allocation_kind(is_parameter: bool, live_out: bool, constant: bool, thread_local: bool) -> str:
+    """Return parameter, output, parameter+output (donated), constant, thread-local or temp."""
+    if is_parameter:
+        return "parameter+output" if live_out else "parameter"
+    if live_out:
+        return "output"
+    if constant:
+        return "constant"
+    return "thread-local" if thread_local else "temp"
+
+
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """One BufferAllocation: its header line."""
@@ -33,14 +44,10 @@ class Allocation:
 
     @property
     def kind(self) -> str:
-        """parameter, output, parameter+output, constant, thread-local or temp."""
-        if self.parameter_number is not None:
-            return "parameter+output" if self.maybe_live_out else "parameter"
-        if self.maybe_live_out:
-            return "output"
-        if self.is_constant:
-            return "constant"
-        return "thread-local" if self.is_thread_local else "temp"
+        """What it is for; see `allocation_kind`."""
+        return allocation_kind(
+            self.parameter_number is not None, self.maybe_live_out, self.is_constant, self.is_thread_local
+        )
 
 
 @dataclass(frozen=True, slots=True)

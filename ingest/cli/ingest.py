@@ -1,0 +1,146 @@
+"""`xbuf-ingest`: load dumps into a database."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION, run, say
+from ingest.errors import ExitCode
+from ingest.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ingest.importer import ImportSummary, Progress
+
+
+class _Label(click.ParamType):
+    name = "key=value"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not equals or not key:
+            self.fail(f"{value!r} is not KEY=VALUE, e.g. jax=0.10.2", param, ctx)
+        return key, text
+
+
+@click.command(
+    "xbuf-ingest",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 all good, 1 some dumps were rejected, 2 wrong usage, 3 database not usable, 130 interrupted.",
+)
+@click.argument("paths", nargs=-1, required=True, type=click.Path())
+@DATABASE_OPTION
+@click.option(
+    "--label", "labels", multiple=True, type=_Label(), metavar="KEY=VALUE", help="Label put on every new run."
+)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
+@click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
+@click.option("--replace", is_flag=True, help="A dump with new content replaces the older runs of its place.")
+@click.option(
+    "--wait", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS",
+    help="How long to wait for a database that another process holds.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary; rejects are still told.")
+@click.version_option(VERSION, prog_name="xbuf-ingest")
+def ingest(
+    paths: tuple[str, ...],
+    database: str,
+    labels: tuple[tuple[str, str], ...],
+    jobs: int | None,
+    rehash: bool,
+    replace: bool,
+    wait: float,
+    dry_run: bool,
+    format_: str,
+    quiet: bool,
+) -> int:
+    """Load XLA buffer-assignment dumps into a DuckDB database.
+
+    PATHS are directories, searched whole, and files. What the database already holds is not read again.
+
+    \b
+    Example:
+      xbuf-ingest /tmp/xla_dump --label jax=0.10.2
+    """
+    from ingest.importer import import_dumps
+
+    with _progress(not quiet and sys.stderr.isatty()) as progress:
+        summary = import_dumps(
+            paths, database, labels=labels, jobs=jobs, rehash=rehash, replace_runs=replace, dry_run=dry_run,
+            wait_seconds=wait, progress=progress,
+        )  # fmt: skip
+    for reject in summary.rejects:
+        where = reject.file if reject.line is None else f"{reject.file}:{reject.line}"
+        say(f"rejected: {where}: {reject.message}")
+    for unfinished in summary.unfinished_sets:
+        say(f"unfinished: {unfinished}: still being written; left for the next import")
+    if format_ == "json":
+        click.echo(json.dumps(_as_json(summary)))
+    elif not quiet:
+        click.echo(_as_text(summary))
+    return ExitCode.REJECTS if summary.rejected else ExitCode.OK
+
+
+def _as_text(summary: ImportSummary) -> str:
+    verb = "to load" if summary.dry_run else "loaded"
+    text = (
+        f"{summary.found:,} dumps found: {summary.loaded:,} {verb}, {summary.unchanged:,} unchanged,"
+        f" {summary.rejected:,} rejected"
+    )
+    if summary.unfinished:
+        text += f", {summary.unfinished:,} unfinished"
+    if summary.dry_run:
+        return f"{text} (dry run, nothing written)"
+    return f"{text}\n{summary.rows:,} rows in {summary.seconds:.1f} s -> {summary.database}"
+
+
+def _as_json(summary: ImportSummary) -> dict[str, object]:
+    return {
+        "database": summary.database,
+        "import_id": summary.import_id,
+        "status": summary.status,
+        "dry_run": summary.dry_run,
+        "found": summary.found,
+        "loaded": summary.loaded,
+        "unchanged": summary.unchanged,
+        "rejected": summary.rejected,
+        "unfinished": summary.unfinished,
+        "rows": summary.rows,
+        "seconds": round(summary.seconds, 3),
+        "rejects": [
+            {"file": one.file, "line": one.line, "kind": one.kind, "message": one.message}
+            for one in summary.rejects
+        ],
+    }
+
+
+@contextmanager
+def _progress(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """Show a progress bar on stderr."""
+    if not wanted:
+        yield None
+        return
+    with click.progressbar(length=1, file=sys.stderr, label="reading") as bar:
+
+        def show(progress: Progress) -> None:
+            bar.label = "loading" if progress.step == "load" else "reading"
+            bar.length = max(progress.total, 1)
+            bar.update(progress.done - bar.pos)
+
+        yield show
+
+
+def main() -> None:
+    """Entry point."""
+    run(ingest)

@@ -1,0 +1,63 @@
+"""How commands end and what they say on stderr.
+
+stdout carries results only. Exit codes are those of `ingest.errors.ExitCode`; every error is one line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from ingest.errors import ExitCode, XbufError
+
+DATABASE_OPTION = click.option(
+    "--db",
+    "database",
+    metavar="PATH",
+    default="xbuf.duckdb",
+    envvar="XBUF_DB",
+    show_default=True,
+    show_envvar=True,
+    help="DuckDB file.",
+)
+
+
+def run(command: click.Command) -> NoReturn:
+    """Run a command as a program: errors in one line, the documented exit code."""
+    try:
+        code = command.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except XbufError as error:
+        say(f"error: {error}")
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted")
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has what it wants; keep the interpreter from flushing into the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = ExitCode.OK
+    sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def say(text: str) -> None:
+    """Print a line for people on stderr."""
+    click.echo(text, err=True)
+
+
+def human_bytes(size: int) -> str:
+    """Return a size as people read it, in binary units: 5308448 is 5.06 MiB."""
+    if abs(size) < 1024:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        value /= 1024
+        if abs(value) < 1024:
+            return f"{value:.2f} {unit}" if unit != "KiB" else f"{value:.1f} {unit}"
+    return f"{value / 1024:.2f} EiB"

@@ -1,0 +1,313 @@
+"""Collect the rows of many dumps and write them as Parquet: the staged form of an import.
+
+Rows are kept column by column in Python lists and turned into Arrow once a batch. Shapes and instruction
+texts repeat by the thousand, so each distinct text of a batch is parsed once; columns derived from it are
+taken by index, and Parquet stores the text once. A staged row carries `run_no`, the place of its dump in
+the import, where the database has `run_id`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ingest.dump.allocations import Header, ReuseLine
+from ingest.dump.instructions import parse_instruction
+from ingest.dump.liveness import Liveness
+from ingest.dump.live_range import PeakScan, TreeScan
+from ingest.dump.parse import ParsedDump
+from ingest.dump.records import Notice, allocation_kind
+from ingest.dump.shapes import parse_shape
+from ingest.dump.used_values import UsedScan, instruction_text
+
+_INT: Final = pa.int64()
+_TEXT: Final = pa.string()
+_BOOL: Final = pa.bool_()
+_INTS: Final = pa.list_(pa.int64())
+
+COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
+    "allocations": {
+        "allocation_index": _INT, "size_bytes": _INT, "color": _INT, "page": _INT, "parameter_number": _INT,
+        "parameter_shape_index": _TEXT, "parameter_shape": _TEXT, "output_shape": _TEXT, "is_constant": _BOOL,
+        "is_thread_local": _BOOL, "maybe_live_out": _BOOL, "is_preallocated_temp": _BOOL, "kind": _TEXT,
+    },
+    "values": {
+        "value_id": _INT, "allocation_index": _INT, "instruction": _TEXT, "shape_index": _TEXT,
+        "is_phi": _BOOL, "color": _INT, "offset_bytes": _INT, "size_bytes": _INT,
+    },
+    "positions": {"value_id": _INT, "position": _INT, "instruction": _TEXT, "shape_index": _TEXT},
+    "uses": {
+        "value_id": _INT, "position": _INT, "instruction": _TEXT, "operand_number": _INT, "operand_index": _TEXT,
+    },
+    "ranges": {
+        "value_id": _INT, "instruction": _TEXT, "shape_index": _TEXT, "start_time": _INT, "end_time": _INT,
+        "handover_bytes": _INT, "printed_at_peak": _BOOL, "printed_peak_bytes": _INT,
+    },
+    "schedule": {"time": _INT, "instruction": _TEXT},
+    "peak_breakdown": {
+        "position": _INT, "parent": _INT, "depth": _INT, "label": _TEXT, "percent": pa.float64(),
+        "total_bytes": _INT, "current_bytes": _INT, "remaining_bytes": _INT,
+    },
+    "color_reuse": {"allocation_index": _INT, "value_id": _INT, "color": _INT},
+    "notices": {"file": _TEXT, "line": _INT, "kind": _TEXT, "message": _TEXT, "text": _TEXT},
+}  # fmt: skip
+"""Columns that a batch collects, in the order of `ingest.store.schema`; `values` gets more from its texts."""
+
+_SHAPE_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "dtype": _TEXT, "dimensions": _INTS, "minor_to_major": _INTS, "tiling": _TEXT, "element_bits": _INT,
+    "memory_space": _INT, "logical_bytes": _INT,
+}  # fmt: skip
+_INSTRUCTION_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "opcode": _TEXT, "op_name": _TEXT, "source_file": _TEXT, "source_line": _INT, "stack_frame_id": _INT,
+}  # fmt: skip
+
+TEXT_LIMIT: Final = 2000
+"""Characters that a notice or a reject keeps of the text concerned."""
+
+
+class PeakRange(NamedTuple):
+    """What the printed peak list says of one range."""
+
+    at_peak: bool | None
+    printed_bytes: int | None
+
+
+class Batch:
+    """Rows of any number of dumps, waiting to be written."""
+
+    def __init__(self) -> None:
+        self._rows = {name: [[] for _ in columns] for name, columns in COLUMNS.items()}  # type: dict[str, list[list[Any]]]
+        self._runs: dict[str, list[tuple[int, int]]] = {name: [] for name in COLUMNS}
+        self._shapes: dict[str, int] = {}
+        self._shape_numbers: list[int] = []
+        self._texts: dict[str, int] = {}
+        self._text_numbers: list[int | None] = []
+        self._position_counts: list[tuple[list[int], list[int]]] = []
+        self._use_counts: list[tuple[list[int], list[int]]] = []
+        self.size = 0
+        """Rows collected."""
+
+    def add(self, run_no: int, dump: ParsedDump) -> None:
+        """Add every row of one checked dump."""
+        self.add_allocations(run_no, dump.headers, dump.reuse)
+        self.add_values(
+            run_no, dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes, dump.used
+        )
+        if dump.schedule is not None:
+            self.add_schedule(run_no, 0, dump.schedule)
+        if dump.ranges is not None and dump.liveness is not None:
+            ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
+            self.add_ranges(run_no, ids, dump.ranges, dump.liveness, dump.peak)
+        if dump.tree is not None:
+            self.add_tree(run_no, dump.tree)
+        self.add_notices(run_no, dump.notices)
+
+    def add_allocations(self, run_no: int, headers: Sequence[Header], reuse: Sequence[ReuseLine]) -> None:
+        """Add the allocations and their reuse lines."""
+        rows = []
+        for header in headers:
+            flags = header.attributes
+            kind = allocation_kind(
+                flags.parameter_number is not None, flags.maybe_live_out, flags.is_constant, flags.is_thread_local
+            )
+            rows.append((header.index, header.size, *flags[:10], kind))
+        self._extend("allocations", run_no, rows)
+        if reuse:
+            lines = [(headers[line.header].index, int(line.id), int(line.color)) for line in reuse]
+            self._extend("color_reuse", run_no, lines)
+
+    def add_values(
+        self,
+        run_no: int,
+        values: Sequence[tuple[str, ...]],
+        ids: Sequence[int],
+        allocation_of: Sequence[int],
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+        used: UsedScan | None,
+    ) -> None:
+        """Add values (rows as `ValueLine`, by id) with their positions and uses, where these are known."""
+        if not values:
+            return
+        _, names, indices, phis, colors, _, _, shapes = zip(*values, strict=True)
+        columns = self._rows["values"]
+        columns[0] += ids
+        columns[1] += allocation_of
+        columns[2] += names
+        columns[3] += [index or "{}" for index in indices]
+        columns[4] += [phi != "" for phi in phis]
+        columns[5] += [int(color) if color else None for color in colors]
+        columns[6] += offsets
+        columns[7] += sizes
+        self._count("values", run_no, len(ids))
+        number = self._shapes
+        self._shape_numbers += [number.setdefault(shape, len(number)) for shape in shapes]
+        if used is None:
+            self._text_numbers += [None] * len(ids)
+            return
+        self._text_numbers += map(self._text_number, (block[7] for block in used.blocks))
+        names, indices = zip(*used.positions, strict=True)
+        columns = self._rows["positions"]
+        columns[2] += names
+        columns[3] += [index or "{}" for index in indices]
+        self._position_counts.append((list(ids), used.position_counts))
+        self._count("positions", run_no, len(names))
+        if used.uses:
+            names, operands, indices = zip(*used.uses, strict=True)
+            columns = self._rows["uses"]
+            columns[2] += names
+            columns[3] += map(int, operands)
+            columns[4] += [index or "{}" for index in indices]
+            self._use_counts.append((list(ids), used.use_counts))
+            self._count("uses", run_no, len(names))
+
+    def add_schedule(self, run_no: int, first_slot: int, names: Sequence[str]) -> None:
+        """Add consecutive slots of the flattened schedule."""
+        times, instructions = self._rows["schedule"]
+        times += range(first_slot, first_slot + len(names))
+        instructions += names
+        self._count("schedule", run_no, len(names))
+
+    def add_ranges(
+        self,
+        run_no: int,
+        ids: Sequence[int | None],
+        ranges: Sequence[tuple[str, str, int, int]],
+        liveness: Liveness,
+        peak: PeakScan | None,
+    ) -> None:
+        """Add the live ranges with what the peak list says of them; `ids` is None for a missing value."""
+        if not ranges:
+            return
+        names, indices, starts, ends = zip(*ranges, strict=True)
+        handed = iter(liveness.handover)
+        printed = match_peak(ranges, peak)
+        columns = self._rows["ranges"]
+        columns[0] += ids
+        columns[1] += names
+        columns[2] += indices
+        columns[3] += starts
+        columns[4] += ends
+        columns[5] += [None if id_ is None else next(handed) for id_ in ids]
+        columns[6] += [row.at_peak for row in printed]
+        columns[7] += [row.printed_bytes for row in printed]
+        self._count("ranges", run_no, len(ranges))
+
+    def add_tree(self, run_no: int, tree: TreeScan) -> None:
+        """Add the stack-trace tree."""
+        rows = [
+            (
+                position, node.parent, node.depth, node.label, _percent(node.percent), node.total, node.current,
+                node.remaining,
+            )  # fmt: skip
+            for position, node in enumerate(tree.nodes)
+        ]
+        self._extend("peak_breakdown", run_no, rows)
+
+    def add_notices(self, run_no: int, notices: Iterable[Notice]) -> None:
+        """Add the notices."""
+        rows = [
+            (note.file, note.line, note.kind, note.message, note.text and note.text[:TEXT_LIMIT])
+            for note in notices
+        ]
+        self._extend("notices", run_no, rows)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return the collected rows as Arrow tables by name; tables without rows are left out."""
+        return {name: self._table(name) for name in COLUMNS if self._runs[name]}
+
+    def _text_number(self, raw: str) -> int | None:
+        text = instruction_text(raw)
+        return None if text is None else self._texts.setdefault(text, len(self._texts))
+
+    def _extend(self, name: str, run_no: int, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            for column, more in zip(self._rows[name], zip(*rows, strict=True), strict=True):
+                column += more
+            self._count(name, run_no, len(rows))
+
+    def _count(self, name: str, run_no: int, rows: int) -> None:
+        if rows:
+            self._runs[name].append((run_no, rows))
+            self.size += rows
+
+    def _table(self, name: str) -> pa.Table:
+        run_nos, counts = zip(*self._runs[name], strict=True)
+        arrays: dict[str, Any] = {"run_no": pa.array(np.repeat(run_nos, counts))}
+        columns = self._rows[name]
+        if name in ("positions", "uses"):
+            counted = self._position_counts if name == "positions" else self._use_counts
+            ids = np.fromiter(chain.from_iterable(ids for ids, _ in counted), np.int64)
+            per_value = np.fromiter(chain.from_iterable(counts for _, counts in counted), np.int64)
+            arrays["value_id"] = pa.array(np.repeat(ids, per_value))
+            starts = np.repeat(np.cumsum(per_value) - per_value, per_value)
+            arrays["position"] = pa.array(np.arange(len(starts)) - starts)
+        for (column, type_), rows in zip(COLUMNS[name].items(), columns, strict=True):
+            if column not in arrays:
+                arrays[column] = pa.array(rows, type_)
+        if name == "values":
+            arrays |= self._derived(arrays["size_bytes"])
+        return pa.table(arrays)
+
+    def _derived(self, sizes: pa.Array) -> dict[str, Any]:
+        """Return the columns of `values` that come from the shape and the instruction text."""
+        numbers = pa.array(self._shape_numbers, pa.int32())
+        derived: dict[str, Any] = {"shape": pa.DictionaryArray.from_arrays(numbers, list(self._shapes))}
+        shapes = [parse_shape(text) for text in self._shapes]
+        for column, type_ in _SHAPE_COLUMNS.items():
+            derived[column] = pa.array([getattr(shape, column) for shape in shapes], type_).take(numbers)
+        derived["padding_bytes"] = pc.subtract(sizes, derived["logical_bytes"])
+        numbers = pa.array(self._text_numbers, pa.int32())
+        texts = [parse_instruction(text) for text in self._texts]
+        for column, type_ in _INSTRUCTION_COLUMNS.items():
+            derived[column] = pa.array([getattr(text, column) for text in texts], type_).take(numbers)
+        derived["instruction_text"] = pa.DictionaryArray.from_arrays(numbers, pa.array(list(self._texts), _TEXT))
+        return derived
+
+
+def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
+    """Write each table to `directory/NAME{suffix}.parquet`."""
+    for name, table in tables.items():
+        texts = [field.name for field in table.schema if field.type != _INT and field.type != _BOOL]
+        pq.write_table(
+            table,
+            f"{directory}/{name}{suffix}.parquet",
+            compression="lz4",
+            use_dictionary=[text for text in texts if text not in ("percent", "dimensions", "minor_to_major")],
+            # A text of a dictionary beyond this is written again for each row.
+            dictionary_pagesize_limit=64 << 20,
+            write_statistics=False,
+        )
+
+
+def match_peak(ranges: Sequence[tuple[str, str, int, int]], peak: PeakScan | None) -> list[PeakRange]:
+    """Tell for each range whether the printed peak list names it, and with which bytes.
+
+    Up to jaxlib 0.5 the list names instructions without index, in the order of the ranges live at the
+    slot; a name then stands for its ranges one by one.
+    """
+    if peak is None or peak.time is None:
+        return [PeakRange(None, None)] * len(ranges)
+    named: dict[tuple[str, str], list[int]] = {}
+    for name, index, size, _ in peak.rows:
+        named.setdefault((name, index), []).append(int(size))
+    for sizes in named.values():
+        sizes.reverse()
+    found: list[PeakRange] = []
+    for name, index, start, end in ranges:
+        sizes = []
+        if start <= peak.time <= end:
+            sizes = named.get((name, index)) or named.get((name, "")) or []
+        found.append(PeakRange(True, sizes.pop()) if sizes else PeakRange(False, None))
+    return found
+
+
+def _percent(text: str) -> float | None:
+    value = float(text)
+    return value if value == value and abs(value) != float("inf") else None

@@ -1,0 +1,224 @@
+"""Stage dump sets: parse them and write their rows as Parquet, with no database open.
+
+A *part* is a directory of Parquet files that holds whole runs, written under a temporary name and renamed
+when complete; the loader only sees complete ones. Workers call `stage_sets`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ingest.discover import DumpSet, display
+from ingest.dump import features
+from ingest.dump.names import parse_stem
+from ingest.dump.parse import ParsedDump, parse_set
+from ingest.errors import DumpError
+from ingest.store.batch import Batch, write_tables
+from ingest.store.known import KnownRun
+
+RECENT_SECONDS: Final = 10.0
+"""A damaged set modified within this time is taken to be still being written."""
+
+_RUN_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "run_no": pa.int64(), "completes": pa.int64(), "dump_dir": pa.string(), "stem": pa.string(),
+    "module_id": pa.int64(), "module_name": pa.string(), "target": pa.string(), "backend": pa.string(),
+    "stage": pa.string(), "dump_time": pa.timestamp("us"), "content_sha256": pa.string(),
+    "file_bytes": pa.int64(), "format": pa.list_(pa.string()), "total_bytes": pa.int64(),
+    "schedule_length": pa.int64(), "printed_peak_time": pa.int64(), "printed_peak_bytes": pa.int64(),
+    "peak_time": pa.int64(), "peak_bytes": pa.int64(), "has_values": pa.bool_(), "has_ranges": pa.bool_(),
+}  # fmt: skip
+_FILE_COLUMNS: Final[dict[str, pa.DataType]] = {
+    "run_no": pa.int64(), "role": pa.string(), "file_name": pa.string(), "file_bytes": pa.int64(),
+    "mtime_ns": pa.int64(), "content_sha256": pa.string(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A dump set to stage; `known` are the runs that the database holds of the same place."""
+
+    run_no: int
+    dump_set: DumpSet
+    known: tuple[KnownRun, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """An unchanged set whose files have other times than recorded; (role, file name, size, mtime)."""
+
+    run_id: int
+    files: tuple[tuple[str, str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A set that was not loaded, and why; the columns of `rejects`."""
+
+    file: str
+    line: int | None
+    byte_offset: int | None
+    section: str | None
+    kind: str
+    message: str
+    text: str | None
+
+
+@dataclass(slots=True)
+class Staged:
+    """What became of the sets of one call."""
+
+    loaded: int = 0
+    unchanged: int = 0
+    rows: int = 0
+    bytes: int = 0
+    part: str | None = None
+    touched: list[Touched] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    unfinished: list[Task] = field(default_factory=list)
+
+
+class Unfinished(Exception):
+    """The set is still being written."""
+
+
+def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
+    """Parse the sets and write those that are new or changed to the part directory `part`."""
+    result = Staged()
+    batch = Batch()
+    runs: list[tuple[Any, ...]] = []
+    files: list[tuple[Any, ...]] = []
+    for task in tasks:
+        try:
+            dump = _parse_whole(task.dump_set)
+        except Unfinished:
+            result.unfinished.append(task)
+            continue
+        except DumpError as error:
+            result.rejected.append(reject(error))
+            continue
+        result.bytes += dump.text_bytes
+        completes = None
+        for known in task.known:
+            if known.sha256.get("primary") == dump.sha256["primary"]:
+                completes = known
+        if completes is not None and all(
+            completes.sha256.get(role) == sha256 for role, sha256 in dump.sha256.items()
+        ):
+            result.unchanged += 1
+            result.touched.append(Touched(completes.run_id, tuple(member_row(m) for m in task.dump_set.members)))
+            continue
+        batch.add(task.run_no, dump)
+        runs.append(run_row(task, dump, completes))
+        files += file_rows(task, dump.sha256)
+    if runs:
+        write_part(part, batch, runs, files)
+        result.part = part
+        result.loaded = len(runs)
+        result.rows = batch.size + len(runs)
+    return result
+
+
+def write_part(
+    part: str, batch: Batch, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
+) -> None:
+    """Write a part under a temporary name and rename it when it is complete."""
+    tables = batch.tables()
+    tables["runs"] = _table(_RUN_COLUMNS, runs)
+    tables["run_files"] = _table(_FILE_COLUMNS, files)
+    unnamed = f"{part}.tmp"
+    Path(unnamed).mkdir(mode=0o700, exist_ok=True)
+    write_tables(tables, unnamed)
+    os.rename(unnamed, part)
+
+
+def _parse_whole(dump_set: DumpSet) -> ParsedDump:
+    """Parse a set; tell a set that is still being written from a damaged one."""
+    paths = {m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members}
+    try:
+        dump = parse_set(paths)
+    except DumpError as error:
+        newest = max(member.mtime_ns for member in dump_set.members) / 1e9
+        if _has_changed(dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
+            raise Unfinished from error
+        raise
+    if _has_changed(dump_set):
+        raise Unfinished
+    return dump
+
+
+def _has_changed(dump_set: DumpSet) -> bool:
+    """Tell whether a member has another size or time than when it was found."""
+    for member in dump_set.members:
+        try:
+            status = os.stat(os.path.join(dump_set.directory, member.file_name))
+        except OSError:
+            return True
+        if (status.st_size, status.st_mtime_ns) != (member.size, member.mtime_ns):
+            return True
+    return False
+
+
+def reject(error: DumpError) -> Rejected:
+    """Turn an error into the columns of `rejects`, with names and text fit to show."""
+    text = None if error.text is None else display(error.text[:2000])
+    return Rejected(
+        display(error.file), error.line, error.byte_offset, error.section, error.kind, display(error.message), text
+    )
+
+
+def run_row(task: Task, dump: ParsedDump, completes: KnownRun | None) -> tuple[Any, ...]:
+    """Return the staged row of `runs`, in the order of its columns."""
+    name = parse_stem(task.dump_set.stem)
+    tiled = any("T(" in value[7] for value in dump.values)
+    printed = [int(row[2]) for row in dump.peak.rows] if dump.peak and dump.peak.time is not None else None
+    return (
+        task.run_no,
+        completes.run_id if completes else None,
+        display(task.dump_set.directory),
+        display(task.dump_set.stem),
+        name.module_id,
+        name.module_name and display(name.module_name),
+        name.target,
+        name.backend or ("tpu" if tiled else None),
+        name.stage,
+        name.dump_time,
+        dump.sha256["primary"],
+        dump.text_bytes,
+        sorted(dump.features),
+        dump.total,
+        dump.schedule_length,
+        dump.peak.time if dump.peak else None,
+        None if printed is None else sum(printed),
+        dump.liveness.peak_time if dump.liveness else None,
+        dump.liveness.peak_bytes if dump.liveness else None,
+        dump.used is not None,
+        dump.ranges is not None,
+    )
+
+
+def file_rows(task: Task, sha256: dict[str, str]) -> list[tuple[Any, ...]]:
+    """Return the staged rows of `run_files`."""
+    rows = []
+    for member in task.dump_set.members:
+        role, name, size, mtime_ns = member_row(member)
+        rows.append((task.run_no, role, name, size, mtime_ns, sha256.get(role)))
+    return rows
+
+
+def member_row(member: Any) -> tuple[str, str, int, int]:
+    """Return (role, file name, size, mtime) of a member, the name fit to store."""
+    return member.role, display(member.file_name), member.size, member.mtime_ns
+
+
+def _table(columns: dict[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    arrays = zip(*rows, strict=True)
+    return pa.table(
+        {name: pa.array(array, type_) for (name, type_), array in zip(columns.items(), arrays, strict=True)}
+    )
