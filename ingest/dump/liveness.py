@@ -18,15 +18,17 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
 
-class Interval(NamedTuple):
-    """A live range with the bytes that it holds."""
 
-    allocation: int
-    offset: int
-    size: int
-    start: int
-    end: int
+class Intervals(NamedTuple):
+    """Live ranges with the bytes that they hold, column-wise: bytes and slots."""
+
+    allocation: Sequence[int]
+    offset: Sequence[int]
+    size: Sequence[int]
+    start: Sequence[int]
+    end: Sequence[int]
 
 
 class Liveness(NamedTuple):
@@ -45,100 +47,92 @@ class Liveness(NamedTuple):
     overlaps: list[tuple[int, int]]
 
 
-def measure(intervals: Sequence[Interval]) -> Liveness:
+def measure(intervals: Intervals, slots: int) -> Liveness:
     """Measure the live bytes of one run.
 
     Args:
-        intervals: every value that has a range; bytes and slots.
+        intervals: every value that has a range.
+        slots: length of the schedule; no interval ends later.
     """
-    handover = [0] * len(intervals)
+    count = len(intervals.start)
+    handover = [0] * count
     overlaps: list[tuple[int, int]] = []
     by_allocation: defaultdict[int, list[int]] = defaultdict(list)
-    for number, interval in enumerate(intervals):
-        if interval.size:
-            by_allocation[interval.allocation].append(number)
+    for number, allocation in enumerate(intervals.allocation):
+        by_allocation[allocation].append(number)
     for members in by_allocation.values():
         if len(members) > 1:
-            _sweep(intervals, members, handover, overlaps)
-    changes: defaultdict[int, int] = defaultdict(int)
-    for interval, handed in zip(intervals, handover, strict=True):
-        changes[interval.start] += interval.size
-        changes[interval.end] -= handed
-        changes[interval.end + 1] -= interval.size - handed
-    peak_time: int | None = None
-    peak = -1
-    live = 0
-    for time in sorted(changes):
-        live += changes[time]
-        if live > peak:
-            peak_time, peak = time, live
-    return Liveness(peak_time, peak if peak_time is not None else None, handover, overlaps)
+            _sweep(intervals, [number for number in members if intervals.size[number]], handover, overlaps)
+    if not count:
+        return Liveness(None, None, handover, overlaps)
+    sizes = np.array(intervals.size, np.int64)
+    ends = np.array(intervals.end, np.int64)
+    handed = np.array(handover, np.int64)
+    changes = np.zeros(slots + 2, np.int64)
+    np.add.at(changes, np.array(intervals.start, np.int64), sizes)
+    np.subtract.at(changes, ends, handed)
+    np.subtract.at(changes, ends + 1, sizes - handed)
+    live = np.cumsum(changes)
+    peak_time = int(live.argmax())
+    return Liveness(peak_time, int(live[peak_time]), handover, overlaps)
 
 
 def _sweep(
-    intervals: Sequence[Interval],
-    members: list[int],
-    handover: list[int],
-    overlaps: list[tuple[int, int]],
+    intervals: Intervals, members: list[int], handover: list[int], overlaps: list[tuple[int, int]]
 ) -> None:
     """Go through one allocation in time order; fill `handover` and `overlaps`."""
-    starts = sorted(members, key=lambda number: intervals[number].start)
-    ends = sorted(members, key=lambda number: intervals[number].end)
+    _, offsets, _, start_of, end_of = intervals
+    starts = sorted(members, key=start_of.__getitem__)
+    ends = sorted(members, key=end_of.__getitem__)
     live: list[tuple[int, int]] = []  # (offset, number) of the values that live on beyond the slot
     ended = 0
-    for time, group in groupby(starts, key=lambda number: intervals[number].start):
-        starting = list(group)
+    for time, group in groupby(starts, key=start_of.__getitem__):
         ending: list[int] = []
-        while ended < len(ends) and intervals[ends[ended]].end <= time:
+        while ended < len(ends) and end_of[ends[ended]] <= time:
             number = ends[ended]
             ended += 1
-            interval = intervals[number]
-            if interval.start < time:
-                del live[bisect_left(live, (interval.offset, number))]
-                if interval.end == time:
-                    ending.append(number)
-            elif interval.end == time:
-                ending.append(number)  # starts and ends in this slot
-        for number in starting:
-            interval = intervals[number]
-            if interval.end > time:
-                shared, other = _shared(intervals, live, interval)
+            if start_of[number] < time:
+                del live[bisect_left(live, (offsets[number], number))]
+            if end_of[number] == time:
+                ending.append(number)
+        for number in group:
+            if end_of[number] > time:
+                shared, other = _shared(intervals, live, number)
                 if shared:
                     overlaps.append((number, other))
-                insort(live, (interval.offset, number))
+                insort(live, (offsets[number], number))
         if ending:
             _hand_over(intervals, live, ending, handover)
 
 
 def _hand_over(
-    intervals: Sequence[Interval], live: list[tuple[int, int]], ending: list[int], handover: list[int]
+    intervals: Intervals, live: list[tuple[int, int]], ending: list[int], handover: list[int]
 ) -> None:
     """Set how many bytes of each value that ends in this slot are counted for another value."""
     covered: list[tuple[int, int]] = []  # (start, end) of bytes of ending values, disjoint and sorted
     for number in ending:
-        interval = intervals[number]
-        shared, _ = _shared(intervals, live, interval)
+        offset, size = intervals.offset[number], intervals.size[number]
+        shared, _ = _shared(intervals, live, number)
         if len(ending) > 1:
-            shared += _cover(covered, interval.offset, interval.offset + interval.size)
-        handover[number] = min(shared, interval.size)
+            shared += _cover(covered, offset, offset + size)
+        handover[number] = min(shared, size)
 
 
-def _shared(
-    intervals: Sequence[Interval], live: list[tuple[int, int]], interval: Interval
-) -> tuple[int, int]:
-    """Return how many bytes of `interval` the live values hold, and the number of one of them."""
-    low, high = interval.offset, interval.offset + interval.size
+def _shared(intervals: Intervals, live: list[tuple[int, int]], number: int) -> tuple[int, int]:
+    """Return how many bytes of a value the live values hold, and the number of one of them."""
+    _, offsets, sizes, _, _ = intervals
+    low = offsets[number]
+    high = low + sizes[number]
     shared, other = 0, -1
-    at = bisect_right(live, (low, len(intervals)))
+    at = bisect_right(live, (low, len(offsets)))
     if at:
-        number = live[at - 1][1]
-        before = min(intervals[number].offset + intervals[number].size, high) - low
+        left = live[at - 1][1]
+        before = min(offsets[left] + sizes[left], high) - low
         if before > 0:
-            shared, other = before, number
+            shared, other = before, left
     while at < len(live) and live[at][0] < high:
-        offset, number = live[at]
-        shared += min(offset + intervals[number].size, high) - offset
-        other = number
+        offset, other = live[at]
+        shared += min(offset + sizes[other], high) - offset
         at += 1
     return shared, other
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
@@ -25,7 +25,7 @@ from ingest.dump.check import (
     check_unique,
     locate,
 )
-from ingest.dump.liveness import Interval, Liveness, measure
+from ingest.dump.liveness import Intervals, Liveness, measure
 from ingest.dump.live_range import (
     UNAVAILABLE,
     PeakScan,
@@ -65,6 +65,9 @@ class ParsedDump:
     """
 
     features: set[str] = field(default_factory=set)
+    sections: set[Section] = field(default_factory=set)
+    tiled: bool = False
+    """A shape has a tiled layout, which only TPU prints."""
     notices: list[Notice] = field(default_factory=list)
     sha256: dict[str, str] = field(default_factory=dict)
     text_bytes: int = 0
@@ -123,6 +126,7 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
     dump.features |= scan.features
     dump.notices += scan.notices
     _take_allocations(dump, scan)
+    note_colors(dump, files["primary"])
     if scan.used:
         dump.used = embedded(scan.used, files["primary"])
         dump.features |= dump.used.features
@@ -151,6 +155,7 @@ def require_whole(text: str, role: str, file: str) -> None:
 def scan_section(dump: ParsedDump, piece: Piece, file: str) -> None:
     """Scan a whole section other than the allocations into `dump`."""
     section, text, line = piece
+    dump.sections.add(section)
     match section:
         case Section.TOTAL:
             _scan_total(dump, text, line, file)
@@ -227,6 +232,7 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
     )
     check_unique(dump.ids)
     check_total(sum(header.size for header in scan.headers), dump.total)
+    dump.tiled = any("T(" in value[7] for value in dump.values)
 
 
 def _take_used_values(dump: ParsedDump) -> None:
@@ -243,21 +249,22 @@ def _take_used_values(dump: ParsedDump) -> None:
 
 def require_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     """Refuse a set whose files lack a section that must follow another one."""
+    values_file = files.get("values", files["primary"])
     ranges_file = files.get("live_range", files["primary"])
     split = "values" in files or "live_range" in files
+    has_values, has_sequence = Section.VALUES in dump.sections, Section.SEQUENCE in dump.sections
     missing: tuple[str, str, str] | None = None
-    if features.TOTAL in dump.features and features.USED_VALUES not in dump.features:
-        missing = ("values", "Used values:", files.get("values", files["primary"]))
+    if features.TOTAL in dump.features and not has_values:
+        missing = ("values", "Used values:", values_file)
     elif "values" in files and features.TOTAL not in dump.features:
-        missing = ("total", "Total bytes used:", files["values"])
-    elif features.FROM_INSTRUCTION in dump.features and not split and dump.schedule is None:
+        missing = ("total", "Total bytes used:", values_file)
+    elif not has_sequence and (
+        "live_range" in files or (features.FROM_INSTRUCTION in dump.features and not split)
+    ):
         missing = ("sequence", "HloLiveRange", ranges_file)
-    elif "live_range" in files and dump.schedule is None:
-        if features.LIVE_RANGE_UNAVAILABLE not in dump.features:
-            missing = ("sequence", "HloLiveRange", ranges_file)
-    elif dump.schedule is not None and dump.ranges is None:
+    elif features.LIVE_RANGE in dump.features and Section.RANGES not in dump.sections:
         missing = ("ranges", "BufferLiveRange:", ranges_file)
-    elif dump.schedule is not None and dump.peak is None:
+    elif features.LIVE_RANGE in dump.features and Section.PEAK not in dump.sections:
         missing = ("peak", "Live ranges at N (peak):", ranges_file)
     if missing:
         section, head, file = missing
@@ -280,18 +287,33 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
     rows = {(value[1], value[2] or "{}"): row for row, value in enumerate(dump.values)}
     find = rows.get
     dump.range_values = [find((name, index), -1) for name, index, _, _ in dump.ranges]
-    intervals: list[Interval] = []
-    for (name, index, start, end), row in zip(dump.ranges, dump.range_values, strict=True):
+    for name, index, start, end in dump.ranges:
         check_range(name, index, start, end, dump.schedule_length, file)
-        if row < 0:
-            message = f"{name}{index} has a live range but no allocation"
-            dump.notices.append(Notice(file, None, "range-without-value", message, f"{name}{index}"))
-            continue
-        intervals.append(Interval(dump.allocation_of[row], dump.offsets[row], dump.sizes[row], start, end))
-    dump.liveness = measure(intervals)
-    note_overlaps(dump, file)
-    note_colors(dump, file)
-    _check_peak_list(dump, file)
+    if -1 in dump.range_values:
+        for (name, index, _, _), row in zip(dump.ranges, dump.range_values, strict=True):
+            if row < 0:
+                dump.notices.append(note_missing_value(name + index, file))
+    ranged = [row for row in dump.range_values if row >= 0]
+    dump.liveness = measure(
+        Intervals(
+            [dump.allocation_of[row] for row in ranged],
+            [dump.offsets[row] for row in ranged],
+            [dump.sizes[row] for row in ranged],
+            [one[2] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
+            [one[3] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
+        ),
+        dump.schedule_length,
+    )
+    dump.notices += note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file)
+    if dump.peak is not None and dump.peak.time is not None:
+        time = dump.peak.time
+        live = sum(1 for _, _, start, end in dump.ranges if start <= time <= end)
+        check_peak_list(dump, live, file)
+
+
+def note_missing_value(key: str, file: str) -> Notice:
+    """Note a live range of a value that has no allocation."""
+    return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
 
 
 def check_range(name: str, index: str, start: int, end: int, length: int, file: str) -> None:
@@ -303,14 +325,14 @@ def check_range(name: str, index: str, start: int, end: int, length: int, file: 
         )  # fmt: skip
 
 
-def note_overlaps(dump: ParsedDump, file: str) -> None:
-    """Note values that share bytes while both are live."""
-    assert dump.liveness is not None
-    if dump.liveness.overlaps:
-        ranged = [row for row in dump.range_values if row >= 0]
-        for one, other in dump.liveness.overlaps:
-            message = f"values {dump.ids[ranged[one]]} and {dump.ids[ranged[other]]} share bytes while both are live"
-            dump.notices.append(Notice(file, None, "overlap", message))
+def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
+    """Note values that share bytes while both are live; `ids` of the measured intervals."""
+    return [
+        Notice(
+            file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live"
+        )  # fmt: skip
+        for one, other in liveness.overlaps
+    ]
 
 
 def note_colors(dump: ParsedDump, file: str) -> None:
@@ -327,21 +349,20 @@ def note_colors(dump: ParsedDump, file: str) -> None:
             dump.notices.append(Notice(file, None, "color-differs", message))
 
 
-def _check_peak_list(dump: ParsedDump, file: str) -> None:
-    """Refuse a peak list that ends before the values live at its slot do, with nothing after it."""
-    if dump.peak is None or dump.peak.time is None or dump.ranges is None:
+def check_peak_list(dump: ParsedDump, live: int, file: str) -> None:
+    """Refuse a peak list that ends before the `live` values of its slot do, with nothing after it."""
+    assert dump.peak is not None
+    rows, time = len(dump.peak.rows), dump.peak.time
+    if rows == live:
         return
-    time = dump.peak.time
-    live = sum(1 for _, _, start, end in dump.ranges if start <= time <= end)
-    if len(dump.peak.rows) != live:
-        if len(dump.peak.rows) < live and dump.tree is None:
-            raise DumpError(
-                "truncated",
-                f"the peak list has {len(dump.peak.rows)} of {live} values: the file is cut off; copy it again",
-                file=file, section="peak", text=f"  Live ranges at {time} (peak):",
-            )  # fmt: skip
-        message = f"the peak list has {len(dump.peak.rows)} values, {live} are live at slot {time}"
-        dump.notices.append(Notice(file, None, "peak-list", message))
+    if rows < live and dump.tree is None:
+        raise DumpError(
+            "truncated",
+            f"the peak list has {rows} of {live} values: the file is cut off; copy it again",
+            file=file, section="peak", text=f"  Live ranges at {time} (peak):",
+        )  # fmt: skip
+    message = f"the peak list has {rows} values, {live} are live at slot {time}"
+    dump.notices.append(Notice(file, None, "peak-list", message))
 
 
 def check_numbers(dump: ParsedDump) -> None:

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.instructions import parse_instruction
-from ingest.dump.liveness import Liveness
 from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
@@ -71,11 +70,42 @@ TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
 
 
-class PeakRange(NamedTuple):
-    """What the printed peak list says of one range."""
+class PeakMatch(NamedTuple):
+    """What the printed peak list says of consecutive ranges, column-wise; None without a list."""
 
-    at_peak: bool | None
-    printed_bytes: int | None
+    at_peak: list[bool | None]
+    printed_bytes: list[int | None]
+
+
+class PeakMatcher:
+    """Tell for ranges, in print order, whether the printed peak list names them, and with which bytes.
+
+    Up to jaxlib 0.5 the list names instructions without index, in the order of the ranges live at the
+    slot; a name then stands for its ranges one by one.
+    """
+
+    def __init__(self, peak: PeakScan | None) -> None:
+        self._time = peak.time if peak is not None else None
+        self._sizes: dict[tuple[str, str], list[int]] = {}
+        for name, index, size, _ in reversed(peak.rows) if peak is not None else ():
+            self._sizes.setdefault((name, index), []).append(int(size))
+
+    def match(
+        self, names: Sequence[str], indices: Sequence[str], starts: Sequence[int], ends: Sequence[int]
+    ) -> PeakMatch:
+        """Match the next ranges."""
+        time = self._time
+        if time is None:
+            return PeakMatch([None] * len(names), [None] * len(names))
+        at_peak: list[bool | None] = []
+        printed: list[int | None] = []
+        for name, index, start, end in zip(names, indices, starts, ends, strict=True):
+            sizes = None
+            if start <= time <= end:
+                sizes = self._sizes.get((name, index)) or self._sizes.get((name, ""))
+            at_peak.append(bool(sizes))
+            printed.append(sizes.pop() if sizes else None)
+        return PeakMatch(at_peak, printed)
 
 
 class Batch:
@@ -101,9 +131,14 @@ class Batch:
         )
         if dump.schedule is not None:
             self.add_schedule(run_no, 0, dump.schedule)
-        if dump.ranges is not None and dump.liveness is not None:
+        if dump.ranges and dump.liveness is not None:
             ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
-            self.add_ranges(run_no, ids, dump.ranges, dump.liveness, dump.peak)
+            handed = iter(dump.liveness.handover)
+            columns = tuple(zip(*dump.ranges, strict=True))
+            self.add_ranges(
+                run_no, ids, columns, [None if id_ is None else next(handed) for id_ in ids],
+                PeakMatcher(dump.peak).match(*columns),
+            )  # fmt: skip
         if dump.tree is not None:
             self.add_tree(run_no, dump.tree)
         self.add_notices(run_no, dump.notices)
@@ -178,26 +213,22 @@ class Batch:
         self,
         run_no: int,
         ids: Sequence[int | None],
-        ranges: Sequence[tuple[str, str, int, int]],
-        liveness: Liveness,
-        peak: PeakScan | None,
+        ranges: Sequence[Sequence[Any]],
+        handover: Sequence[int | None],
+        peak: PeakMatch,
     ) -> None:
-        """Add the live ranges with what the peak list says of them; `ids` is None for a missing value."""
-        if not ranges:
-            return
-        names, indices, starts, ends = zip(*ranges, strict=True)
-        handed = iter(liveness.handover)
-        printed = match_peak(ranges, peak)
-        columns = self._rows["ranges"]
-        columns[0] += ids
-        columns[1] += names
-        columns[2] += indices
-        columns[3] += starts
-        columns[4] += ends
-        columns[5] += [None if id_ is None else next(handed) for id_ in ids]
-        columns[6] += [row.at_peak for row in printed]
-        columns[7] += [row.printed_bytes for row in printed]
-        self._count("ranges", run_no, len(ranges))
+        """Add live ranges.
+
+        Args:
+            run_no: run that they belong to.
+            ids: the value of each range, None where the dump lists no such value.
+            ranges: the columns instruction, index, start and end.
+            handover: bytes handed over by each, None without a value.
+            peak: what the peak list says of each.
+        """
+        for column, more in zip(self._rows["ranges"], (ids, *ranges, handover, *peak), strict=True):
+            column += more
+        self._count("ranges", run_no, len(ids))
 
     def add_tree(self, run_no: int, tree: TreeScan) -> None:
         """Add the stack-trace tree."""
@@ -284,28 +315,6 @@ def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") 
             dictionary_pagesize_limit=64 << 20,
             write_statistics=False,
         )
-
-
-def match_peak(ranges: Sequence[tuple[str, str, int, int]], peak: PeakScan | None) -> list[PeakRange]:
-    """Tell for each range whether the printed peak list names it, and with which bytes.
-
-    Up to jaxlib 0.5 the list names instructions without index, in the order of the ranges live at the
-    slot; a name then stands for its ranges one by one.
-    """
-    if peak is None or peak.time is None:
-        return [PeakRange(None, None)] * len(ranges)
-    named: dict[tuple[str, str], list[int]] = {}
-    for name, index, size, _ in peak.rows:
-        named.setdefault((name, index), []).append(int(size))
-    for sizes in named.values():
-        sizes.reverse()
-    found: list[PeakRange] = []
-    for name, index, start, end in ranges:
-        sizes = []
-        if start <= peak.time <= end:
-            sizes = named.get((name, index)) or named.get((name, "")) or []
-        found.append(PeakRange(True, sizes.pop()) if sizes else PeakRange(False, None))
-    return found
 
 
 def _percent(text: str) -> float | None:

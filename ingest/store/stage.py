@@ -176,7 +176,6 @@ def reject(error: DumpError) -> Rejected:
 def run_row(task: Task, dump: ParsedDump, completes: KnownRun | None) -> tuple[Any, ...]:
     """Return the staged row of `runs`, in the order of its columns."""
     name = parse_stem(task.dump_set.stem)
-    tiled = any("T(" in value[7] for value in dump.values)
     printed = [int(row[2]) for row in dump.peak.rows] if dump.peak and dump.peak.time is not None else None
     return (
         task.run_no,
@@ -186,7 +185,7 @@ def run_row(task: Task, dump: ParsedDump, completes: KnownRun | None) -> tuple[A
         name.module_id,
         name.module_name and display(name.module_name),
         name.target,
-        name.backend or ("tpu" if tiled else None),
+        name.backend or ("tpu" if dump.tiled else None),
         name.stage,
         name.dump_time,
         dump.sha256["primary"],
@@ -198,8 +197,8 @@ def run_row(task: Task, dump: ParsedDump, completes: KnownRun | None) -> tuple[A
         None if printed is None else sum(printed),
         dump.liveness.peak_time if dump.liveness else None,
         dump.liveness.peak_bytes if dump.liveness else None,
-        dump.used is not None,
-        dump.ranges is not None,
+        features.USED_VALUES in dump.features or features.EMBEDDED_VALUES in dump.features,
+        features.LIVE_RANGE in dump.features,
     )
 
 
