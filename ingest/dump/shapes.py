@@ -1,0 +1,256 @@
+"""Read the text of a shape: element type, dimensions, layout and what an array of it needs.
+
+The grammar is that of FORMAT 6 with the attributes of all eras in any order. Tuples are told, not taken
+apart: a value's shape is the tuple's table, and its leaves are values of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+__all__ = ["ELEMENT_BITS", "Shape", "padded_bytes", "parse_shape", "tuple_elements"]
+
+_BITS_BY_NAMES: Final = {
+    8: "pred s1 s2 s4 s8 u1 u2 u4 u8 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11 f8e4m3b11fnuz f8e3m4 f8e5m2fnuz "
+    "f8e4m3fnuz f8e8m0fnu f4e2m1fn f6e3m2fn f6e2m3fn",
+    16: "s16 u16 f16 bf16",
+    32: "s32 u32 f32",
+    64: "s64 u64 f64 c64",
+    128: "c128",
+}
+ELEMENT_BITS: Final = MappingProxyType(
+    {name: bits for bits, names in _BITS_BY_NAMES.items() for name in names.split()}
+)
+"""Bits of one element; types narrower than a byte take a whole one unless the layout says `E(n)`."""
+
+_DATALESS: Final = frozenset({"token", "opaque"})
+_MAX_INT: Final = 2**63 - 1
+
+_ARRAY: Final = re.compile(
+    r"([a-z][a-z0-9_]*)\[([0-9<=?,]*)\](?:\{([0-9,]*)(?::(.+))?\})?", re.ASCII | re.DOTALL
+)
+_ATTRIBUTE: Final = re.compile(
+    r"""
+      (?P<tiles>T) (?P<tile>\([0-9*,]*\))+
+    | (?P<splits>SC) (?:\([0-9]+:[0-9,]*\))+
+    | (?P<number>[LESM]) \( (?P<value>-?[0-9]{1,18}) \)
+    | D\([DCSH+~,]*\)
+    | [\#*]\([a-z0-9]+\)
+    | P(?=\()
+    """,
+    re.ASCII | re.VERBOSE,
+)
+_TILE: Final = re.compile(r"\(([0-9*,]*)\)")
+_SPLIT: Final = re.compile(r"\(([0-9]+):([0-9,]*)\)")
+_PARENTHESIS: Final = re.compile(r"[()]")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the text of a shape tells; None is what it does not tell or what has no meaning."""
+
+    dtype: str | None
+    """As printed; `tuple` for tuples."""
+    dimensions: tuple[int, ...] | None
+    """() for scalars and tokens; a bound `<=N` counts as N. None for tuples and where a dimension is `?`."""
+    minor_to_major: tuple[int, ...] | None
+    """Layout, most minor dimension first; None if no layout is printed."""
+    tiling: str | None
+    """As printed, e.g. `T(8,128)(2,1)`."""
+    element_bits: int | None
+    """From E(n), else the type's; None for tuples, token, opaque and types that are not known."""
+    memory_space: int | None
+    """From S(n), 0 if not printed; None for tuples."""
+    logical_bytes: int | None
+    """Dimensions x element bits without tiling, rounded up to bytes; None without dimensions or bits."""
+    is_tuple: bool = False
+    is_known: bool = True
+    """False if the text, its type or a number in it is beyond us; what it does tell stands."""
+
+
+class Layout(NamedTuple):
+    """Attributes of a layout that bear on size."""
+
+    tiling: str | None = None
+    tail_padding: int = 1
+    element_bits: int | None = None
+    memory_space: int = 0
+    splits: str | None = None
+
+
+_TUPLE: Final = Shape("tuple", None, None, None, None, None, None, is_tuple=True)
+_UNKNOWN: Final = Shape(None, None, None, None, None, None, None, is_known=False)
+
+
+def parse_shape(text: str) -> Shape:
+    """Return what the text of a shape tells; a text that is no shape gives one that is not known.
+
+    The work does not depend on the length of a tuple. A buffer, `b(f32[8]{0})`, is told as what it holds.
+    """
+    if text.startswith("b(") and text.endswith(")"):
+        text = text[2:-1]
+    if text.startswith("("):
+        return _TUPLE if text.endswith(")") else _UNKNOWN
+    match = _ARRAY.fullmatch(text)
+    if match is None:
+        return _UNKNOWN
+    dtype, dims, order, attributes = match.groups()
+    layout = _PLAIN if attributes is None else _read_layout(attributes)
+    dimensions, dims_fit = _read_dimensions(dims)
+    minor_to_major, order_fits = (None, True) if order is None else _read_integers(order)
+    if layout is None:
+        # The type and the dimensions come first and are beyond doubt.
+        return Shape(dtype, dimensions, minor_to_major, None, None, None, None, is_known=False)
+    bits = layout.element_bits or ELEMENT_BITS.get(dtype)
+    logical_bytes = None
+    is_known = dims_fit and order_fits and (bits is not None or dtype in _DATALESS)
+    if dtype in _DATALESS:
+        bits = None
+    elif bits is not None and dimensions is not None:
+        logical_bytes = _logical_bytes(dimensions, bits)
+        is_known = is_known and logical_bytes is not None
+    return Shape(
+        dtype,
+        dimensions,
+        minor_to_major,
+        layout.tiling,
+        bits,
+        layout.memory_space,
+        logical_bytes,
+        False,
+        is_known,
+    )
+
+
+def padded_bytes(shape: Shape, text: str) -> int | None:
+    """Return the bytes that an array of this shape takes with its padding, by the formula of FORMAT 9.
+
+    None where the formula does not hold: tuples, tokens, unknown types, tiles that combine dimensions.
+    The allocated size that a dump prints is the truth (FORMAT 9 lists exceptions); this is for checks.
+    """
+    if shape.dimensions is None or shape.element_bits is None or not shape.is_known:
+        return None
+    start = text.find(":")
+    layout = _PLAIN if start < 0 else _read_layout(text[start + 1 : text.rindex("}")])
+    if layout is None:
+        return None
+    dimensions = list(shape.dimensions)
+    for dimension, points in _SPLIT.findall(layout.splits or ""):
+        if int(dimension) >= len(dimensions):
+            return None
+        borders = [0, *map(int, filter(None, points.split(","))), dimensions[int(dimension)]]
+        dimensions[int(dimension)] = max(end - start for start, end in itertools.pairwise(borders))
+    order = shape.minor_to_major or tuple(reversed(range(len(dimensions))))
+    if sorted(order) != list(range(len(dimensions))):
+        return None
+    minor_first = [dimensions[dimension] for dimension in order]
+    if layout.tiling is not None:
+        first = _TILE.findall(layout.tiling)[0].split(",")
+        if not all(edge.isdecimal() and int(edge) for edge in first):
+            return None
+        tile = [int(edge) for edge in reversed(first)]
+        minor_first += [1] * (len(tile) - len(minor_first))
+        for place, edge in enumerate(tile):
+            minor_first[place] = -(-minor_first[place] // edge) * edge
+    elements = math.prod(minor_first)
+    elements = -(-elements // layout.tail_padding) * layout.tail_padding
+    return -(-elements * shape.element_bits // 8)
+
+
+def tuple_elements(text: str) -> tuple[str, ...]:
+    """Return the texts of the elements of a tuple shape, one level down; () for what is no tuple."""
+    if not (text.startswith("(") and text.endswith(")")) or text == "()":
+        return ()
+    elements: list[str] = []
+    depth = 0
+    part_of: list[str] = []
+    for part in text[1:-1].split(", "):
+        if not part_of and part.startswith("/*"):
+            part = part[part.find("*/") + 2 :]
+        part_of.append(part)
+        depth += part.count("(") - part.count(")")
+        if depth <= 0:
+            elements.append(", ".join(part_of))
+            part_of.clear()
+            depth = 0
+    if part_of:
+        elements.append(", ".join(part_of))
+    return tuple(elements)
+
+
+_PLAIN: Final = Layout()
+
+
+def _read_layout(attributes: str) -> Layout | None:
+    """Return the attributes after a layout's colon; None if one of them is not known."""
+    tiling = splits = element_bits = None
+    tail_padding, memory_space, at = 1, 0, 0
+    while at < len(attributes):
+        match = _ATTRIBUTE.match(attributes, at)
+        if match is None:
+            return None
+        at = match.end()
+        number = match["number"]
+        if match["tiles"]:
+            tiling = match[0]
+        elif match["splits"]:
+            splits = match[0]
+        elif number == "E":
+            element_bits = int(match["value"])
+        elif number == "S":
+            memory_space = int(match["value"])
+        elif number == "L":
+            tail_padding = int(match["value"])
+        elif match[0] == "P":
+            at = _closing(attributes, at)
+            if not at:
+                return None
+    if tail_padding < 1 or (element_bits is not None and element_bits < 1):
+        return None
+    return Layout(tiling, tail_padding, element_bits, memory_space, splits)
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the place after the parenthesis that closes the one at `start`; 0 if none does."""
+    depth = 0
+    for match in _PARENTHESIS.finditer(text, start):
+        depth += 1 if match[0] == "(" else -1
+        if not depth:
+            return match.end()
+    return 0
+
+
+def _read_dimensions(text: str) -> tuple[tuple[int, ...] | None, bool]:
+    """Return the dimensions, and whether they are well-formed and fit BIGINT."""
+    if "?" in text:
+        return None, True
+    return _read_integers(text.replace("<=", ""))
+
+
+def _read_integers(text: str) -> tuple[tuple[int, ...] | None, bool]:
+    if not text:
+        return (), True
+    parts = text.split(",")
+    if not all(part.isdecimal() and len(part) < 20 for part in parts):
+        return None, False
+    numbers = tuple(map(int, parts))
+    return (numbers, True) if max(numbers) <= _MAX_INT else (None, False)
+
+
+def _logical_bytes(dimensions: tuple[int, ...], bits: int) -> int | None:
+    """Return the bytes of so many elements; None beyond BIGINT."""
+    if 0 in dimensions:
+        return 0
+    elements = 1
+    for dimension in dimensions:
+        elements *= dimension
+        # Stops a text of many dimensions from growing an endless number.
+        if elements > _MAX_INT:
+            return None
+    size = -(-elements * bits // 8)
+    return size if size <= _MAX_INT else None
