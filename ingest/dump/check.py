@@ -7,9 +7,15 @@ not tracked while all is well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ingest.dump.allocations import Header
+from ingest.dump import features
+from ingest.dump.allocations import Header, ReuseLine
+from ingest.dump.live_range import UNAVAILABLE
+from ingest.dump.liveness import Liveness
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.records import Notice
+from ingest.dump.sections import Section
 from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
 
@@ -109,6 +115,153 @@ def check_magnitude(what: str, section: str, numbers: Iterable[int | None]) -> N
             raise DumpError(
                 "number-too-large", f"{what} {number} does not fit 64 bits; is the file damaged?", section=section
             )
+
+
+def check_whole(text: str, role: str, file: str) -> None:
+    """Require a file to begin as its role says and to end with a line end."""
+    check_start(text, role, file)
+    check_end(text, role, file, text.count("\n") + 1)
+
+
+def check_start(text: str, role: str, file: str) -> None:
+    """Require the text of a primary file to begin with its head line."""
+    if role == "primary" and not text.startswith("BufferAssignment:\n"):
+        kind = "truncated" if "BufferAssignment:\n".startswith(text) else "not-a-dump"
+        message = "the file is cut off" if text else "the file is empty"
+        if kind == "not-a-dump":
+            message = "the first line is not 'BufferAssignment:'; this is no buffer-assignment dump"
+        raise DumpError(kind, message, file=file, line=1, section="allocations", text=text[:200])
+
+
+def check_end(text: str, role: str, file: str, line: int) -> None:
+    """Require the last text of a file to end with a line end; `line` is the number of its last line."""
+    if not text.endswith("\n") and not (role == "live_range" and text.startswith(UNAVAILABLE)):
+        raise DumpError(
+            "truncated", "the file does not end with a line end: it is cut off; copy it again",
+            file=file, line=line, text=text[text.rfind("\n") + 1 :][:2000],
+        )  # fmt: skip
+
+
+def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
+    """Refuse a set whose files lack a section that must follow another one."""
+    values_file = files.get("values", files["primary"])
+    ranges_file = files.get("live_range", files["primary"])
+    split = "values" in files or "live_range" in files
+    has_values, has_sequence = Section.VALUES in dump.sections, Section.SEQUENCE in dump.sections
+    missing: tuple[str, str, str] | None = None
+    if features.TOTAL in dump.features and not has_values:
+        missing = ("values", "Used values:", values_file)
+    elif "values" in files and features.TOTAL not in dump.features:
+        missing = ("total", "Total bytes used:", values_file)
+    elif not has_sequence and (
+        "live_range" in files or (features.FROM_INSTRUCTION in dump.features and not split)
+    ):
+        missing = ("sequence", "HloLiveRange", ranges_file)
+    elif features.LIVE_RANGE in dump.features and Section.RANGES not in dump.sections:
+        missing = ("ranges", "BufferLiveRange:", ranges_file)
+    elif features.LIVE_RANGE in dump.features and Section.PEAK not in dump.sections:
+        missing = ("peak", "Live ranges at N (peak):", ranges_file)
+    if missing:
+        section, head, file = missing
+        raise DumpError(
+            "truncated", f"'{head}' is missing: the file is cut off; copy it again", file=file, section=section
+        )
+
+
+def note_missing_value(key: str, file: str) -> Notice:
+    """Note a live range of a value that has no allocation."""
+    return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
+
+
+def check_sequence_length(printed: int, slots: int, file: str) -> None:
+    """Require `max N` to be the length of the instruction sequence."""
+    if printed != slots:
+        raise DumpError(
+            "sequence-length",
+            f"'max {printed}' but the instruction sequence has {slots} slots; are lines missing?",
+            file=file, section="sequence", text="HloLiveRange (max ",
+        )  # fmt: skip
+
+
+def check_range(name: str, index: str, start: int, end: int, length: int, file: str) -> None:
+    """Require 0 <= start <= end <= length of the schedule."""
+    if not start <= end <= length:
+        raise DumpError(
+            "out-of-bounds", f"the live range {start}-{end} of {name}{index} is not within the slots 0-{length}",
+            file=file, section="ranges", text=f"    {name}{index}:{start}-{end}",
+        )  # fmt: skip
+
+
+def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
+    """Note values that share bytes while both are live; `ids` of the measured intervals."""
+    return [
+        Notice(
+            file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live"
+        )  # fmt: skip
+        for one, other in liveness.overlaps
+    ]
+
+
+def note_colors(
+    values: Sequence[tuple[str, ...]],
+    allocation_of: Sequence[int],
+    colors: Sequence[int],
+    reuse: Sequence[ReuseLine],
+    file: str,
+) -> list[Notice]:
+    """Note, once an allocation, values of another color than their allocation's.
+
+    Args:
+        values: rows as `ValueLine`.
+        allocation_of: the allocation of each, an index into `colors`.
+        colors: color of each allocation.
+        reuse: lines that tell of such values; those are not noted.
+        file: name for the notice.
+    """
+    told = {(line.header, line.id) for line in reuse}
+    notices: dict[int, Notice] = {}
+    for value, allocation in zip(values, allocation_of, strict=True):
+        if value[4] and int(value[4]) != colors[allocation] and allocation not in notices:
+            if (allocation, value[0]) not in told:
+                message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
+                notices[allocation] = Notice(file, None, "color-differs", message)
+    return list(notices.values())
+
+
+def check_peak_list(dump: ParsedDump, live: int, file: str) -> None:
+    """Refuse a peak list that ends before the `live` values of its slot do, with nothing after it."""
+    assert dump.peak is not None
+    rows, time = len(dump.peak.rows), dump.peak.time
+    if rows == live:
+        return
+    if rows < live and dump.tree is None:
+        raise DumpError(
+            "truncated",
+            f"the peak list has {rows} of {live} values: the file is cut off; copy it again",
+            file=file, section="peak", text=f"  Live ranges at {time} (peak):",
+        )  # fmt: skip
+    message = f"the peak list has {rows} values, {live} are live at slot {time}"
+    dump.notices.append(Notice(file, None, "peak-list", message))
+
+
+def check_numbers(dump: ParsedDump) -> None:
+    """Require every number that is stored to fit 64 bits; ids, sizes and slots are checked elsewhere."""
+    for header in dump.headers:
+        check_magnitude("attribute", "allocations", header.attributes[:3])
+    check_magnitude("color", "allocations", (int(value[4]) for value in dump.values if len(value[4]) > 18))
+    check_magnitude("color", "allocations", (int(line.color) for line in dump.reuse if len(line.color) > 18))
+    check_magnitude("total", "total", (dump.total, sum(header.size for header in dump.headers)))
+    if dump.used is not None:
+        check_magnitude("operand", "values", (int(use[1]) for use in dump.used.uses if len(use[1]) > 18))
+    if dump.liveness is not None:
+        check_magnitude("slot", "ranges", (dump.schedule_length,))
+        check_magnitude("peak bytes", "ranges", (dump.liveness.peak_bytes,))
+    if dump.peak is not None:
+        check_magnitude("slot", "peak", (dump.peak.time,))
+        check_magnitude("peak bytes", "peak", (sum(int(row[2]) for row in dump.peak.rows),))
+    if dump.tree is not None:
+        for node in dump.tree.nodes:
+            check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
 
 
 def locate(error: DumpError, files: Sequence[str]) -> None:

@@ -1,41 +1,42 @@
-"""Parse a dump set whole and check it: `parse_set` for the importer, `parse_dump` for the API.
-
-`ParsedDump` keeps columns and printed text, as cheap as they come from the scanners; `Dump` is the same
-as frozen records.
-"""
+"""Parse a dump set whole and check it: `parse_set` for the importer, `parse_dump` for the API."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import AllocationScan, Header, ReuseLine, scan_allocations
+from ingest.dump.allocations import AllocationScan, scan_allocations
 from ingest.dump.check import (
-    LIMIT,
     check_bounds,
     check_headers,
-    check_magnitude,
+    check_numbers,
+    check_peak_list,
+    check_range,
     check_same_values,
+    check_sections,
+    check_sequence_length,
     check_total,
     check_unique,
+    check_whole,
     locate,
+    note_colors,
+    note_missing_value,
+    note_overlaps,
 )
-from ingest.dump.liveness import Intervals, Liveness, measure
 from ingest.dump.live_range import (
     UNAVAILABLE,
-    PeakScan,
-    TreeScan,
     scan_head,
     scan_peak,
     scan_ranges,
     scan_sequence,
     scan_tree,
 )
+from ingest.dump.liveness import Intervals, measure
+from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import (
     Allocation,
     ColorReuse,
@@ -49,44 +50,12 @@ from ingest.dump.records import (
 )
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import read_text
-from ingest.dump.used_values import UsedScan, embedded, instruction_text, scan_used_values
+from ingest.dump.used_values import embedded, instruction_text, scan_used_values
 from ingest.errors import DumpError
 
 _TOTAL: Final = re.compile(r"\n*Total bytes used: ([0-9]+)(?: \(([^)\n]*)\))?\n")
-_START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
-
-
-@dataclass(slots=True)
-class ParsedDump:
-    """A parsed and checked dump set, column-wise; rows of `values` ascend by id.
-
-    `values`, `allocation_of`, `ids`, `offsets`, `sizes` and `used.blocks` run in parallel. `ranges` holds
-    (instruction, index, start, end) and `range_values` the row of the value of each range, -1 for none.
-    """
-
-    features: set[str] = field(default_factory=set)
-    sections: set[Section] = field(default_factory=set)
-    tiled: bool = False
-    """A shape has a tiled layout, which only TPU prints."""
-    notices: list[Notice] = field(default_factory=list)
-    sha256: dict[str, str] = field(default_factory=dict)
-    text_bytes: int = 0
-    headers: list[Header] = field(default_factory=list)
-    values: list[tuple[str, ...]] = field(default_factory=list)
-    allocation_of: list[int] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    reuse: list[ReuseLine] = field(default_factory=list)
-    used: UsedScan | None = None
-    total: int | None = None
-    schedule_length: int | None = None
-    schedule: list[str] | None = None
-    ranges: list[tuple[str, str, int, int]] | None = None
-    range_values: list[int] = field(default_factory=list)
-    liveness: Liveness | None = None
-    peak: PeakScan | None = None
-    tree: TreeScan | None = None
+START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
+"""Section in which the text of a member begins, by role."""
 
 
 def parse_set(files: Mapping[str, str]) -> ParsedDump:
@@ -114,8 +83,8 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
         dump.sha256[role] = content.sha256
         dump.text_bytes += content.text_bytes
         dump.notices += content.notices
-        require_whole(content.text, role, file)
-        for piece in cut([content.text], _START[role]):
+        check_whole(content.text, role, file)
+        for piece in cut([content.text], START[role]):
             if piece.section is Section.ALLOCATIONS:
                 scan = scan_allocations(piece.text, piece.line, file)
             else:
@@ -126,30 +95,16 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
     dump.features |= scan.features
     dump.notices += scan.notices
     _take_allocations(dump, scan)
-    note_colors(dump, files["primary"])
+    colors = [header.attributes.color for header in dump.headers]
+    dump.notices += note_colors(dump.values, dump.allocation_of, colors, dump.reuse, files["primary"])
     if scan.used:
         dump.used = embedded(scan.used, files["primary"])
         dump.features |= dump.used.features
     _take_used_values(dump)
-    require_sections(dump, files)
+    check_sections(dump, files)
     _take_ranges(dump, files.get("live_range", files["primary"]))
     check_numbers(dump)
     return dump
-
-
-def require_whole(text: str, role: str, file: str) -> None:
-    """Require a file to begin as its role says and to end with a line end."""
-    if role == "primary" and not text.startswith("BufferAssignment:\n"):
-        kind = "truncated" if "BufferAssignment:\n".startswith(text) else "not-a-dump"
-        message = "the file is cut off" if text else "the file is empty"
-        if kind == "not-a-dump":
-            message = "the first line is not 'BufferAssignment:'; this is no buffer-assignment dump"
-        raise DumpError(kind, message, file=file, line=1, section="allocations", text=text[:200])
-    if not text.endswith("\n") and not (role == "live_range" and text.startswith(UNAVAILABLE)):
-        raise DumpError(
-            "truncated", "the file does not end with a line end: it is cut off; copy it again",
-            file=file, line=text.count("\n") + 1, text=text[text.rfind("\n") + 1 :][:2000],
-        )  # fmt: skip
 
 
 def scan_section(dump: ParsedDump, piece: Piece, file: str) -> None:
@@ -247,43 +202,12 @@ def _take_used_values(dump: ParsedDump) -> None:
                     )  # fmt: skip
 
 
-def require_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
-    """Refuse a set whose files lack a section that must follow another one."""
-    values_file = files.get("values", files["primary"])
-    ranges_file = files.get("live_range", files["primary"])
-    split = "values" in files or "live_range" in files
-    has_values, has_sequence = Section.VALUES in dump.sections, Section.SEQUENCE in dump.sections
-    missing: tuple[str, str, str] | None = None
-    if features.TOTAL in dump.features and not has_values:
-        missing = ("values", "Used values:", values_file)
-    elif "values" in files and features.TOTAL not in dump.features:
-        missing = ("total", "Total bytes used:", values_file)
-    elif not has_sequence and (
-        "live_range" in files or (features.FROM_INSTRUCTION in dump.features and not split)
-    ):
-        missing = ("sequence", "HloLiveRange", ranges_file)
-    elif features.LIVE_RANGE in dump.features and Section.RANGES not in dump.sections:
-        missing = ("ranges", "BufferLiveRange:", ranges_file)
-    elif features.LIVE_RANGE in dump.features and Section.PEAK not in dump.sections:
-        missing = ("peak", "Live ranges at N (peak):", ranges_file)
-    if missing:
-        section, head, file = missing
-        raise DumpError(
-            "truncated", f"'{head}' is missing: the file is cut off; copy it again", file=file, section=section
-        )
-
-
 def _take_ranges(dump: ParsedDump, file: str) -> None:
     """Join ranges with values, check them and measure the live bytes."""
     if dump.schedule is None or dump.ranges is None:
         return
-    if dump.schedule_length != len(dump.schedule):
-        raise DumpError(
-            "sequence-length",
-            f"'max {dump.schedule_length}' but the instruction sequence has {len(dump.schedule)} slots;"
-            " are lines missing?",
-            file=file, section="sequence", text="HloLiveRange (max ",
-        )  # fmt: skip
+    assert dump.schedule_length is not None  # it comes with the schedule
+    check_sequence_length(dump.schedule_length, len(dump.schedule), file)
     rows = {(value[1], value[2] or "{}"): row for row, value in enumerate(dump.values)}
     find = rows.get
     dump.range_values = [find((name, index), -1) for name, index, _, _ in dump.ranges]
@@ -309,80 +233,6 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
         time = dump.peak.time
         live = sum(1 for _, _, start, end in dump.ranges if start <= time <= end)
         check_peak_list(dump, live, file)
-
-
-def note_missing_value(key: str, file: str) -> Notice:
-    """Note a live range of a value that has no allocation."""
-    return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
-
-
-def check_range(name: str, index: str, start: int, end: int, length: int, file: str) -> None:
-    """Require 0 <= start <= end <= length of the schedule."""
-    if not start <= end <= length:
-        raise DumpError(
-            "out-of-bounds", f"the live range {start}-{end} of {name}{index} is not within the slots 0-{length}",
-            file=file, section="ranges", text=f"    {name}{index}:{start}-{end}",
-        )  # fmt: skip
-
-
-def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
-    """Note values that share bytes while both are live; `ids` of the measured intervals."""
-    return [
-        Notice(
-            file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live"
-        )  # fmt: skip
-        for one, other in liveness.overlaps
-    ]
-
-
-def note_colors(dump: ParsedDump, file: str) -> None:
-    """Note, once an allocation, values of another color than their allocation's."""
-    told = {(line.header, line.id) for line in dump.reuse}
-    seen: set[int] = set()
-    for value, allocation in zip(dump.values, dump.allocation_of, strict=True):
-        color = dump.headers[allocation].attributes.color
-        if value[4] and int(value[4]) != color and allocation not in seen:
-            if (allocation, value[0]) in told:
-                continue
-            seen.add(allocation)
-            message = f"value {value[0]} has color {value[4]} in allocation {allocation} of color {color}"
-            dump.notices.append(Notice(file, None, "color-differs", message))
-
-
-def check_peak_list(dump: ParsedDump, live: int, file: str) -> None:
-    """Refuse a peak list that ends before the `live` values of its slot do, with nothing after it."""
-    assert dump.peak is not None
-    rows, time = len(dump.peak.rows), dump.peak.time
-    if rows == live:
-        return
-    if rows < live and dump.tree is None:
-        raise DumpError(
-            "truncated",
-            f"the peak list has {rows} of {live} values: the file is cut off; copy it again",
-            file=file, section="peak", text=f"  Live ranges at {time} (peak):",
-        )  # fmt: skip
-    message = f"the peak list has {rows} values, {live} are live at slot {time}"
-    dump.notices.append(Notice(file, None, "peak-list", message))
-
-
-def check_numbers(dump: ParsedDump) -> None:
-    """Require every number that is stored to fit 64 bits; ids, sizes and slots are checked elsewhere."""
-    for header in dump.headers:
-        check_magnitude("attribute", "allocations", header.attributes[:3])
-    check_magnitude("color", "allocations", (int(value[4]) for value in dump.values if len(value[4]) > 18))
-    check_magnitude("color", "allocations", (int(line.color) for line in dump.reuse if len(line.color) > 18))
-    check_magnitude("total", "total", (dump.total, sum(header.size for header in dump.headers)))
-    if dump.used is not None:
-        check_magnitude("operand", "values", (int(use[1]) for use in dump.used.uses if len(use[1]) > 18))
-    if dump.liveness is not None:
-        check_magnitude("slot", "ranges", (dump.schedule_length,))
-        check_magnitude("peak bytes", "ranges", (dump.liveness.peak_bytes,))
-    if dump.peak is not None:
-        check_magnitude("slot", "peak", (dump.peak.time,))
-        check_magnitude("peak bytes", "peak", (sum(int(row[2]) for row in dump.peak.rows),))
-    if dump.tree is not None:
-        for node in dump.tree.nodes:
-            check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
 
 
 def parse_dump(
@@ -470,4 +320,4 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
     )
 
 
-__all__ = ["LIMIT", "ParsedDump", "parse_dump", "parse_set", "to_records"]
+__all__ = ["START", "ParsedDump", "parse_dump", "parse_set", "scan_section", "to_records"]

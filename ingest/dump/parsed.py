@@ -1,0 +1,45 @@
+"""A parsed dump set column-wise, as cheap as it comes from the scanners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ingest.dump.allocations import Header, ReuseLine
+from ingest.dump.live_range import PeakScan, TreeScan
+from ingest.dump.liveness import Liveness
+from ingest.dump.records import Notice
+from ingest.dump.sections import Section
+from ingest.dump.used_values import UsedScan
+
+
+@dataclass(slots=True)
+class ParsedDump:
+    """A parsed and checked dump set, column-wise; rows of `values` ascend by id.
+
+    `values`, `allocation_of`, `ids`, `offsets`, `sizes` and `used.blocks` run in parallel. `ranges` holds
+    (instruction, index, start, end) and `range_values` the row of the value of each range, -1 for none.
+    """
+
+    features: set[str] = field(default_factory=set)
+    sections: set[Section] = field(default_factory=set)
+    tiled: bool = False
+    """A shape has a tiled layout, which only TPU prints."""
+    notices: list[Notice] = field(default_factory=list)
+    sha256: dict[str, str] = field(default_factory=dict)
+    text_bytes: int = 0
+    headers: list[Header] = field(default_factory=list)
+    values: list[tuple[str, ...]] = field(default_factory=list)
+    allocation_of: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    reuse: list[ReuseLine] = field(default_factory=list)
+    used: UsedScan | None = None
+    total: int | None = None
+    schedule_length: int | None = None
+    schedule: list[str] | None = None
+    ranges: list[tuple[str, str, int, int]] | None = None
+    range_values: list[int] = field(default_factory=list)
+    liveness: Liveness | None = None
+    peak: PeakScan | None = None
+    tree: TreeScan | None = None

@@ -1,0 +1,474 @@
+"""Stage one large dump set piece by piece, on all workers, within bounded memory.
+
+The coordinator reads the files in blocks and cuts them at record borders; workers scan the pieces and
+write their rows as Parquet at once. Only what the rules need of the whole dump stays in memory, in Arrow
+and numpy columns: some 100 bytes a value. The rules and the rows are those of `ingest.dump.parse`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.discover import DumpSet
+from ingest.dump import features
+from ingest.dump.allocations import scan_allocations
+from ingest.dump.check import (
+    check_bounds,
+    check_end,
+    check_headers,
+    check_magnitude,
+    check_numbers,
+    check_peak_list,
+    check_range,
+    check_same_values,
+    check_sections,
+    check_sequence_length,
+    check_start,
+    check_total,
+    locate,
+    note_colors,
+    note_missing_value,
+    note_overlaps,
+)
+from ingest.dump.live_range import UNAVAILABLE, scan_head, scan_ranges, scan_sequence
+from ingest.dump.liveness import Intervals, measure
+from ingest.dump.parse import START, scan_section
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.records import Notice
+from ingest.dump.sections import Piece, Section, cut
+from ingest.dump.source import BlockReader
+from ingest.dump.used_values import scan_used_values
+from ingest.errors import DumpError
+from ingest.store.batch import Batch, PeakMatcher, write_tables
+
+LARGE_BYTES: Final = 48 << 20
+"""Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
+
+_RANGES_AT_ONCE: Final = 100_000
+
+
+class _AllocationPiece(NamedTuple):
+    """What the coordinator keeps of a piece of the allocations section."""
+
+    first: int
+    sizes: array[int]
+    orphans: int
+    values: pa.Table
+    features: set[str]
+    notices: list[Notice]
+    rows: int
+
+
+class _UsedPiece(NamedTuple):
+    features: set[str]
+    notices: list[Notice]
+    rows: int
+
+
+class _RangePiece(NamedTuple):
+    table: pa.Table
+    notices: list[Notice]
+
+
+class _Large(Exception):
+    """The dump needs the whole-dump parser (TF 1.15 embeds blocks in its allocations)."""
+
+
+class LargeDump:
+    """One large dump set on its way into a part directory."""
+
+    def __init__(self, run_no: int, dump_set: DumpSet, directory: str, pool: Executor, in_flight: int) -> None:
+        self.rows = 0
+        self._run_no = run_no
+        self._files: Mapping[str, str] = {
+            m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members
+        }
+        self._directory = directory
+        self._pool = pool
+        self._in_flight = in_flight
+        self._dump = ParsedDump()
+        self._allocation_sizes = array("q")
+        self._allocated = 0
+        self._value_pieces: list[pa.Table] = []
+        self._values: pa.Table | None = None
+        self._ids = np.empty(0, np.int64)
+        self._used = 0
+        self._slots = 0
+        self._range_pieces: list[pa.Table] = []
+        self._piece = 0
+
+    def stage(self) -> ParsedDump:
+        """Write the rows; return the dump's figures (its columns stay empty).
+
+        Raises:
+            DumpError: as `ingest.dump.parse.parse_set`.
+        """
+        try:
+            for role, file in self._files.items():
+                self._stage_file(role, file)
+            dump = self._dump
+            if "values" in self._files or "live_range" in self._files:
+                dump.features.add(features.SPLIT_FILES)
+            self._finish_values()
+            if features.USED_VALUES in dump.features and self._used != len(self._ids):
+                raise self._mismatch(self._used)
+            check_total(self._allocated, dump.total)
+            check_sections(dump, self._files)
+            self._finish_ranges()
+            check_numbers(dump)
+            self._write_small_tables()
+            return dump
+        except DumpError as error:
+            locate(error, list(self._files.values()))
+            raise
+
+    def _stage_file(self, role: str, file: str) -> None:
+        reader = BlockReader(file)
+        # Pieces of one section are scanned in parallel; a section starts when the one before is complete.
+        waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
+        section = START[role]
+        for piece in cut(_checked(reader, role, file), section):
+            if piece.section is not section:
+                _drain(waiting, 0)
+                section = piece.section
+            submitted = self._submit(piece, file)
+            if submitted is not None:
+                waiting.append(submitted)
+                _drain(waiting, self._in_flight)
+        _drain(waiting, 0)
+        self._dump.sha256[role] = reader.sha256
+        self._dump.text_bytes += reader.text_bytes
+        self._dump.notices += reader.notices
+
+    def _submit(self, piece: Piece, file: str) -> tuple[Future[Any], Callable[[Any], None]] | None:
+        """Hand a piece to a worker, or scan it here when it is small by nature."""
+        section, text, line = piece
+        suffix = f"-{self._piece:05d}"
+        self._piece += 1
+        where = (self._run_no, self._directory, suffix)
+        match section:
+            case Section.ALLOCATIONS:
+                return self._pool.submit(_scan_allocations, text, line, file, where), self._take_allocations
+            case Section.VALUES:
+                self._finish_values()
+                self._dump.sections.add(section)
+                self._dump.features.add(features.USED_VALUES)
+                values = self._slice_for(text)
+                if values is None:
+                    return None
+                return self._pool.submit(_stage_used, text, line, file, values, where), self._take_used
+            case Section.SEQUENCE if not text.startswith(UNAVAILABLE):
+                self._dump.sections.add(section)
+                if text.startswith("HloLiveRange"):
+                    self._dump.features.add(features.LIVE_RANGE)
+                    self._dump.schedule_length, text = scan_head(text, line, file)
+                    line += 2
+                first, self._slots = self._slots, self._slots + text.count("\n")
+                return self._pool.submit(_stage_sequence, text, first, line, file, where), self._take_sequence
+            case Section.RANGES:
+                self._dump.sections.add(section)
+                return self._pool.submit(_scan_ranges, text, line, file), self._take_ranges
+            case _:
+                scan_section(self._dump, piece, file)
+                return None
+
+    def _take_allocations(self, piece: _AllocationPiece) -> None:
+        if piece.first != len(self._allocation_sizes) and piece.sizes:
+            raise DumpError(
+                "allocation-index",
+                f"allocation {piece.first} stands where {len(self._allocation_sizes)} should;"
+                " are lines missing or repeated?",
+                section="allocations", text=f"allocation {piece.first}: ",
+            )  # fmt: skip
+        values = piece.values
+        if piece.orphans:
+            last = len(self._allocation_sizes) - 1
+            if last < 0:
+                raise DumpError(
+                    "bad-line", "a value comes before the first allocation",
+                    section="allocations", text=f" value: <{values['id'][0]} ",
+                )  # fmt: skip
+            orphans = values.slice(0, piece.orphans)
+            check_bounds(
+                orphans["id"].to_pylist(), orphans["offset"].to_pylist(), orphans["size"].to_pylist(),
+                [last] * piece.orphans, self._allocation_sizes,
+            )  # fmt: skip
+            owners = values["allocation"].combine_chunks().to_numpy(zero_copy_only=False).copy()
+            owners[: piece.orphans] = last
+            values = values.set_column(
+                values.schema.get_field_index("allocation"), "allocation", pa.array(owners, pa.int64())
+            )
+        self._allocation_sizes.extend(piece.sizes)
+        self._allocated += sum(piece.sizes)
+        self._value_pieces.append(values)
+        self._dump.features |= piece.features
+        self._dump.notices += piece.notices
+        self.rows += piece.rows
+
+    def _finish_values(self) -> None:
+        """Put all value lines in order of their ids, once the allocations are complete."""
+        if self._values is not None:
+            return
+        table = pa.concat_tables(self._value_pieces).unify_dictionaries().combine_chunks()
+        self._value_pieces = []
+        order = pc.sort_indices(table["id"])
+        self._values = table.take(order)
+        self._ids = self._values["id"].to_numpy()
+        twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
+        if len(twice):
+            raise DumpError(
+                "duplicate-value", f"value {self._ids[twice[0]]} is listed twice",
+                section="allocations", text=f" value: <{self._ids[twice[0]]} ",
+            )  # fmt: skip
+        shapes = table["shape"].combine_chunks()
+        if len(table):
+            self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
+
+    def _slice_for(self, text: str) -> pa.Table | None:
+        """Return the value lines of the blocks that `text` holds, by the ids of its first and last block."""
+        start = text.find("<")
+        last = text.rfind("<", 0, text.rfind("\n positions:\n") + 1)
+        if start < 0 or last < 0:
+            return self._none_left(text)
+        low, high = self._used, int(np.searchsorted(self._ids, _id_at(text, last), "right"))
+        if low >= len(self._ids) or self._ids[low] != _id_at(text, start):
+            raise self._mismatch(low)
+        self._used = high
+        assert self._values is not None
+        return self._values.slice(low, high - low)
+
+    def _none_left(self, text: str) -> None:
+        if text.removeprefix("Used values:\n").strip("\n"):
+            raise DumpError(
+                "bad-line", "expected a value's block, <id name> and ' positions:'; is the file damaged?",
+                section="values", text=text[:200].split("\n", 1)[0],
+            )  # fmt: skip
+
+    def _mismatch(self, row: int) -> DumpError:
+        value = f"value {self._ids[row]}" if row < len(self._ids) else "a value after the last one"
+        return DumpError(
+            "value-mismatch", f"{value} is not listed both in an allocation and under Used values, in order",
+            section="values", text=f"<{self._ids[row]} " if row < len(self._ids) else "Used values:",
+        )  # fmt: skip
+
+    def _take_used(self, piece: _UsedPiece) -> None:
+        self._dump.features |= piece.features
+        self._dump.notices += piece.notices
+        self.rows += piece.rows
+
+    def _take_sequence(self, piece: _UsedPiece) -> None:
+        self._dump.notices += piece.notices
+        self.rows += piece.rows
+
+    def _take_ranges(self, piece: _RangePiece) -> None:
+        self._range_pieces.append(piece.table)
+        self._dump.notices += piece.notices
+
+    def _finish_ranges(self) -> None:
+        """Join the ranges with their values, measure the live bytes and write the rows."""
+        dump, values = self._dump, self._values
+        if features.LIVE_RANGE not in dump.features or dump.schedule_length is None or values is None:
+            return
+        file = self._files.get("live_range", self._files["primary"])
+        check_sequence_length(dump.schedule_length, self._slots, file)
+        table = pa.concat_tables(self._range_pieces).combine_chunks()
+        self._range_pieces = []
+        starts, ends = table["start"].to_numpy(), table["end"].to_numpy()
+        wrong = np.flatnonzero((starts > ends) | (ends > dump.schedule_length))
+        if len(wrong):
+            row = table.slice(int(wrong[0]), 1).to_pylist()[0]
+            check_range(row["name"], row["index"], row["start"], row["end"], dump.schedule_length, file)
+        index = pc.if_else(pc.equal(values["index"].cast(pa.string()), ""), "{}", values["index"].cast(pa.string()))
+        keys = pc.binary_join_element_wise(values["name"], index, "").combine_chunks()
+        wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
+        rows = pc.index_in(wanted, value_set=keys)
+        for key in wanted.filter(pc.is_null(rows)).to_pylist():
+            dump.notices.append(note_missing_value(key, file))
+        ranged = rows.drop_null()
+        present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
+        del keys, wanted
+
+        def column(name: str) -> array[int]:
+            return _array(values[name].take(ranged).to_numpy())
+
+        dump.liveness = measure(
+            Intervals(
+                column("allocation"), column("offset"), column("size"), _array(starts[present]), _array(ends[present])
+            ),
+            dump.schedule_length,
+        )
+        ids = values["id"].take(rows)
+        dump.notices += note_overlaps(dump.liveness, self._ids[ranged.to_numpy()], file)
+        if dump.peak is not None and dump.peak.time is not None:
+            live = int(((starts <= dump.peak.time) & (ends >= dump.peak.time)).sum())
+            check_peak_list(dump, live, file)
+        handover = np.zeros(len(table), np.int64)
+        handover[present] = dump.liveness.handover
+        handed = pa.array(handover, mask=~present)
+        matcher = PeakMatcher(dump.peak)
+        for start in range(0, len(table), _RANGES_AT_ONCE):
+            batch = Batch()
+            columns = [one.to_pylist() for one in table.slice(start, _RANGES_AT_ONCE).columns]
+            batch.add_ranges(
+                self._run_no, ids.slice(start, _RANGES_AT_ONCE).to_pylist(), columns,
+                handed.slice(start, _RANGES_AT_ONCE).to_pylist(), matcher.match(*columns),
+            )  # fmt: skip
+            write_tables(batch.tables(), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
+            self.rows += batch.size
+
+    def _write_small_tables(self) -> None:
+        batch = Batch()
+        if self._dump.tree is not None:
+            batch.add_tree(self._run_no, self._dump.tree)
+        batch.add_notices(self._run_no, self._dump.notices)
+        write_tables(batch.tables(), self._directory)
+        self.rows += batch.size
+
+
+def stage_whole_instead(dump_set: DumpSet) -> bool:
+    """Tell whether a set is small enough to be parsed whole."""
+    return sum(member.size for member in dump_set.members) < LARGE_BYTES
+
+
+def remove_part(directory: str) -> None:
+    """Delete what a rejected dump has staged."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _checked(reader: BlockReader, role: str, file: str) -> Iterator[str]:
+    """Pass the blocks on; require the file to begin and to end as its role says."""
+    first, last, lines = True, "", 0
+    for block in reader:
+        if first:
+            check_start(block, role, file)
+            first = False
+        last = block
+        lines += block.count("\n")
+        yield block
+    if first:
+        check_start("", role, file)
+    check_end(last, role, file, lines + 1)
+
+
+def _drain(waiting: deque[tuple[Future[Any], Callable[[Any], None]]], leave: int) -> None:
+    """Take results in order until no more than `leave` are awaited."""
+    while len(waiting) > leave:
+        future, take = waiting.popleft()
+        take(future.result())
+
+
+def _id_at(text: str, at: int) -> int:
+    end = text.find(" ", at)
+    digits = text[at + 1 : end]
+    if not digits.isdecimal() or len(digits) > 19:
+        raise DumpError(
+            "bad-line", "expected <id name>; is the file damaged?", section="values", text=text[at : at + 200]
+        )
+    return int(digits)
+
+
+def _array(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
+    """Return a plain array: indexing one is as fast as a list, at a fifth of its memory."""
+    result = array("q")
+    result.frombytes(np.ascontiguousarray(numbers, np.int64).tobytes())
+    return result
+
+
+_Where = tuple[int, str, str]
+"""Run number, part directory, suffix of the piece's files."""
+
+
+def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _AllocationPiece:
+    """Scan a piece of the allocations section; write its allocations, return its value lines."""
+    run_no, directory, suffix = where
+    scan = scan_allocations(text, line, file)
+    if features.EMBEDDED_VALUES in scan.features:
+        raise _Large
+    first = scan.headers[0].index if scan.headers else 0
+    check_headers(scan.headers, first, file)
+    owners = [-1] * scan.orphans + [header.index for header in scan.headers for _ in range(header.values)]
+    columns = list(zip(*scan.values, strict=True)) or [()] * 8
+    ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
+    allocation_sizes = array("q", (header.size for header in scan.headers))
+    check_bounds(
+        ids[scan.orphans :], offsets[scan.orphans :], sizes[scan.orphans :],
+        [owner - first for owner in owners[scan.orphans :]], allocation_sizes,
+    )  # fmt: skip
+    check_magnitude("id", "allocations", ids)
+    check_magnitude("size", "allocations", sizes)
+    check_magnitude("offset", "allocations", offsets)
+    batch = Batch()
+    batch.add_allocations(run_no, scan.headers, scan.reuse)
+    write_tables(batch.tables(), directory, suffix)
+    values = pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "allocation": pa.array(owners, pa.int64()),
+            "name": pa.array(columns[1], pa.string()),
+            "index": pa.array(columns[2], pa.string()).dictionary_encode(),
+            "phi": pa.array(columns[3], pa.string()).dictionary_encode(),
+            "color": pa.array(columns[4], pa.string()).dictionary_encode(),
+            "size": pa.array(sizes, pa.int64()),
+            "offset": pa.array(offsets, pa.int64()),
+            "shape": pa.array(columns[7], pa.string()).dictionary_encode(),
+        }
+    )
+    return _AllocationPiece(
+        first, allocation_sizes, scan.orphans, values, scan.features, scan.notices, batch.size
+    )
+
+
+def _stage_used(text: str, line: int, file: str, values: pa.Table, where: _Where) -> _UsedPiece:
+    """Scan a piece of `Used values:` and write its values, positions and uses."""
+    run_no, directory, suffix = where
+    used = scan_used_values(text, line, file)
+    ids, owners, names, indices, phis, colors, sizes, offsets, shapes = (
+        column.to_pylist() for column in values.columns
+    )
+    rows = list(
+        zip(map(str, ids), names, indices, phis, colors, map(str, sizes), map(str, offsets), shapes, strict=True)
+    )
+    check_same_values(rows, used.blocks)
+    check_magnitude("operand", "values", (int(use[1]) for use in used.uses if len(use[1]) > 18))
+    batch = Batch()
+    batch.add_values(run_no, rows, ids, owners, offsets, sizes, used)
+    write_tables(batch.tables(), directory, suffix)
+    return _UsedPiece(used.features, used.notices, batch.size)
+
+
+def _stage_sequence(text: str, first: int, line: int, file: str, where: _Where) -> _UsedPiece:
+    """Scan a piece of the instruction sequence and write it."""
+    run_no, directory, suffix = where
+    notices: list[Notice] = []
+    batch = Batch()
+    batch.add_schedule(run_no, first, scan_sequence(text, first, line, file, notices))
+    write_tables(batch.tables(), directory, suffix)
+    return _UsedPiece(set(), notices, batch.size)
+
+
+def _scan_ranges(text: str, line: int, file: str) -> _RangePiece:
+    """Scan a piece of the live ranges."""
+    notices: list[Notice] = []
+    columns = list(zip(*scan_ranges(text, line, file, notices), strict=True)) or [()] * 4
+    starts, ends = list(map(int, columns[2])), list(map(int, columns[3]))
+    check_magnitude("slot", "ranges", starts)
+    check_magnitude("slot", "ranges", ends)
+    table = pa.table(
+        {
+            "name": pa.array(columns[0], pa.string()),
+            "index": pa.array(columns[1], pa.string()),
+            "start": pa.array(starts, pa.int64()),
+            "end": pa.array(ends, pa.int64()),
+        }
+    )
+    return _RangePiece(table, notices)
