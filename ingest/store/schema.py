@@ -16,7 +16,11 @@ Choices that hold everywhere:
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import sqlalchemy as sa
+
+_T = TypeVar("_T")
 
 metadata = sa.MetaData()
 
@@ -33,15 +37,19 @@ class Compressed(sa.types.UserDefinedType[str]):
     def get_col_spec(self, **_: object) -> str:
         return "VARCHAR USING COMPRESSION zstd"
 
+    def compare_against_backend(self, dialect: sa.Dialect, conn_type: sa.types.TypeEngine[object]) -> bool:
+        """Tell Alembic that the VARCHAR which DuckDB reports is this type; it shows no compression."""
+        return isinstance(conn_type, sa.String)
+
 
 def _column(
     name: str,
-    type_: sa.types.TypeEngine[object] | type[sa.types.TypeEngine[object]],
+    type_: sa.types.TypeEngine[_T] | type[sa.types.TypeEngine[_T]],
     comment: str,
     *,
     key: bool = False,
     required: bool = False,
-) -> sa.Column[object]:
+) -> sa.Column[_T]:
     """Build a column; `required` means NOT NULL, `key` means part of the primary key."""
     return sa.Column(
         name, type_, primary_key=key, nullable=not (required or key), comment=comment, autoincrement=False
@@ -85,7 +93,9 @@ runs = sa.Table(
     _column("module_id", sa.BigInteger, "Module number in the file name (module_0003 is 3)."),
     _column("module_name", sa.String, "HLO module name in the file name, e.g. jit_train_step."),
     _column("target", sa.String, "Target in the file name: cpu, gpu, sm_9.0a_gpu, gfx90a_gpu, cl_933746096."),
-    _column("backend", sa.String, "cpu, gpu or tpu, from the file name, else from tiled layouts in the text."),
+    _column(
+        "backend", sa.String, "cpu, gpu or tpu, from the file name, else from tiled layouts in the text."
+    ),
     _column("stage", sa.String, "Compilation stage in the file name, e.g. after_optimizations."),
     _column("dump_time", sa.DateTime, "Timestamp prefix of the file name, UTC; NULL without one."),
     _column("content_sha256", sa.String, "SHA-256 of the primary file's text, uncompressed, hexadecimal."),
@@ -93,14 +103,18 @@ runs = sa.Table(
     _column("ingested_at", sa.DateTime, "When the run was loaded, UTC.", required=True),
     _column("format", sa.ARRAY(sa.String), "Features that the text showed, e.g. pointer, page, split_files."),
     _column("total_bytes", sa.BigInteger, "'Total bytes used' as printed, bytes: sum of all allocations."),
-    _column("schedule_length", sa.BigInteger, "'max N' as printed: number of slots in the flattened schedule."),
+    _column(
+        "schedule_length", sa.BigInteger, "'max N' as printed: number of slots in the flattened schedule."
+    ),
     _column("printed_peak_time", sa.BigInteger, "Slot that the dump calls the peak. Wrong in 7 % of dumps."),
     _column(
         "printed_peak_bytes",
         sa.BigInteger,
         "Sum of the bytes in the printed peak list: unpadded sizes, not what is allocated.",
     ),
-    _column("peak_time", sa.BigInteger, "First slot at which the live bytes are greatest, from ranges and sizes."),
+    _column(
+        "peak_time", sa.BigInteger, "First slot at which the live bytes are greatest, from ranges and sizes."
+    ),
     _column(
         "peak_bytes",
         sa.BigInteger,
@@ -140,11 +154,18 @@ allocations = sa.Table(
     _column("run_id", sa.BigInteger, _RUN, required=True),
     _column("allocation_index", sa.BigInteger, "Number of the BufferAllocation, 0, 1, 2 ...", required=True),
     _column("size_bytes", sa.BigInteger, "Size, bytes.", required=True),
-    _column("color", sa.BigInteger, "Memory space; 0 is the default (HBM on TPU and GPU, host on CPU).", required=True),
+    _column(
+        "color",
+        sa.BigInteger,
+        "Memory space; 0 is the default (HBM on TPU and GPU, host on CPU).",
+        required=True,
+    ),
     _column("page", sa.BigInteger, "Page number as printed by jaxlib 0.11.1 and later."),
     _column("parameter_number", sa.BigInteger, "Entry parameter held, 0-based; NULL for none."),
     _column("parameter_shape_index", sa.String, "Which part of the parameter; {} is the whole."),
-    _column("parameter_shape", sa.String, "Parameter shape as printed (whole up to jaxlib 0.7.0, then the part)."),
+    _column(
+        "parameter_shape", sa.String, "Parameter shape as printed (whole up to jaxlib 0.7.0, then the part)."
+    ),
     _column("output_shape", sa.String, "Shape of the entry result when this holds its top level."),
     _column("is_constant", sa.Boolean, "Holds a constant.", required=True),
     _column("is_thread_local", sa.Boolean, "Scratch of a scalar sub-computation.", required=True),
@@ -178,7 +199,9 @@ values = sa.Table(
     _column("tiling", sa.String, "Tiles as printed, e.g. T(8,128)(2,1); NULL if not tiled."),
     _column("element_bits", sa.BigInteger, "Bits of one element, from E(n) or the type."),
     _column("memory_space", sa.BigInteger, "S(n) of the layout, 0 if not printed; NULL for tuples."),
-    _column("logical_bytes", sa.BigInteger, "Dimensions x element bits without tiling, bytes; NULL for tuples."),
+    _column(
+        "logical_bytes", sa.BigInteger, "Dimensions x element bits without tiling, bytes; NULL for tuples."
+    ),
     _column("padding_bytes", sa.BigInteger, "size_bytes - logical_bytes; NULL for tuples and tokens."),
     _column("opcode", sa.String, "Opcode of the defining instruction."),
     _column("op_name", sa.String, "op_name of its metadata, unescaped."),
@@ -220,15 +243,22 @@ ranges = sa.Table(
     _column("instruction", sa.String, "Defining instruction as printed.", required=True),
     _column("shape_index", sa.String, _INDEX, required=True),
     _column("start_time", sa.BigInteger, "First slot at which the value is live.", required=True),
-    _column("end_time", sa.BigInteger, "Last slot at which it is live (closed); may be schedule_length.", required=True),
+    _column(
+        "end_time",
+        sa.BigInteger,
+        "Last slot at which it is live (closed); may be schedule_length.",
+        required=True,
+    ),
     _column(
         "handover_bytes",
         sa.BigInteger,
-        "Bytes of this value that, at end_time, other live values already own (aliases, in-place updates). Live "
-        "bytes at a slot = sum(size_bytes) of live values - sum(handover_bytes) of those that end there. NULL "
-        "without a value.",
+        "Bytes of this value that, at end_time, other live values already own (aliases, in-place updates). "
+        "Live bytes at a slot = sum(size_bytes) of live values - sum(handover_bytes) of those that end "
+        "there. NULL without a value.",
     ),
-    _column("printed_at_peak", sa.Boolean, "The dump lists it at its printed peak; NULL without a peak list."),
+    _column(
+        "printed_at_peak", sa.Boolean, "The dump lists it at its printed peak; NULL without a peak list."
+    ),
     _column("printed_peak_bytes", sa.BigInteger, "Bytes that the peak list prints for it: unpadded."),
     comment="One row for each live range.",
 )
@@ -302,6 +332,8 @@ saved_queries = sa.Table(
     _column("parameters", sa.String, "Parameters with type and default, as in the call.", required=True),
     _column("example", sa.String, "A call to paste into a DuckDB shell.", required=True),
     _column("tool_version", sa.String, "Version of xbuf that installed it.", required=True),
-    _column("sha256", sa.String, "SHA-256 of what was installed; tells when to install again.", required=True),
+    _column(
+        "sha256", sa.String, "SHA-256 of what was installed; tells when to install again.", required=True
+    ),
     comment="One row for each saved query installed as a table macro: FROM saved_queries.",
 )

@@ -1,0 +1,371 @@
+"""Opening a database, bringing its schema up to date, and saying in words why it cannot be used.
+
+Everything opens databases through `open_database`. At head that costs DuckDB alone; SQLAlchemy and Alembic
+are imported only to create or upgrade.
+
+DuckDB locks the file with POSIX locks, which the kernel drops as soon as the process closes *any*
+descriptor of the file. So nothing in a process that holds a database may open, read or copy the file by
+other means, not even to look at its first bytes: another process could then open it for writing too.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeVar
+
+import duckdb
+
+from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
+from ingest.resources import migrations_dir
+from ingest.store.refusals import explain
+
+__all__ = [
+    "CONFIG",
+    "HEAD",
+    "STORAGE_VERSION",
+    "DatabaseStatus",
+    "TableRows",
+    "Upgrade",
+    "explain",
+    "open_database",
+    "revisions",
+    "status",
+    "upgrade",
+]
+
+HEAD: Final = "0001_core"
+"""The schema revision that this version of xbuf reads and writes."""
+
+STORAGE_VERSION: Final = "v1.4.0"
+"""Storage version of new files: the oldest with ZSTD and with a WAL that knows its database."""
+
+CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    # Without these DuckDB takes a SQLite file for its own and downloads an extension to read it.
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+"""Configuration of every connection. DuckDB refuses a second, different one in the same process."""
+
+_RETRY_SECONDS = 0.1
+
+_T = TypeVar("_T")
+_Path = str | os.PathLike[str]
+_State = Literal["current", "older", "newer", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """A table and how many rows it holds."""
+
+    name: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    """What a database file is.
+
+    Attributes:
+        path: the file, as given.
+        file_bytes: its size on disk, bytes, without the WAL.
+        revision: revision of its schema; None before the first migration.
+        head: revision that this xbuf needs.
+        state: current, older (an import or `xbuf db upgrade` brings it to head), newer (needs a newer xbuf),
+            or empty (no schema yet).
+        storage_version: oldest DuckDB that can read the file, e.g. v1.4.0+.
+        tables: every table but Alembic's own, by name.
+    """
+
+    path: str
+    file_bytes: int
+    revision: str | None
+    head: str
+    state: _State
+    storage_version: str
+    tables: tuple[TableRows, ...]
+
+    @property
+    def readable(self) -> bool:
+        """Whether this xbuf can query the database as it is."""
+        return self.state == "current"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What `upgrade` did: the schema's revision before (None for no schema) and after."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+class _Schema(NamedTuple):
+    state: _State
+    revision: str | None
+
+
+def open_database(
+    path: _Path,
+    *,
+    read_only: bool = False,
+    wait_seconds: float = 0.0,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+) -> duckdb.DuckDBPyConnection:
+    """Open a database at head; unless `read_only`, create it or bring it to head first.
+
+    A file with other people's tables is refused rather than shared: a mistyped path must not fill it.
+
+    Args:
+        path: the database file; always a file, never a URL or `:memory:`.
+        read_only: open beside other readers, change nothing.
+        wait_seconds: how long to try again while another process holds the file.
+        memory_limit: DuckDB's limit for this process, e.g. "400MB"; its default is 80 % of the memory.
+        threads: DuckDB's threads for this process; its default is one a core.
+
+    Raises:
+        DatabaseLocked: another process held it longer than `wait_seconds`.
+        DatabaseTooNew: a newer xbuf or DuckDB wrote it.
+        NotADatabase: the file is something else, or damaged; it is left as it is.
+        DatabaseError: it is missing or older (`read_only`), or the file system refuses.
+    """
+    shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
+    connection, schema = _open(shown, read_only, deadline)
+    if schema.state != "current":
+        connection.close()
+        if read_only:
+            raise _unready(shown, schema)
+        _bring_to_head(shown, schema, deadline)
+        connection, schema = _open(shown, read_only, deadline)
+        if schema.state != "current":
+            connection.close()
+            raise _unready(shown, schema)
+    if memory_limit is not None:
+        connection.execute("SET memory_limit = ?", [memory_limit])
+    if threads is not None:
+        connection.execute("SET threads = ?", [threads])
+    return connection
+
+
+def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:
+    """Bring an existing database to head; nothing is written when it is there already.
+
+    Raises what `open_database` raises; a missing file is an error here.
+    """
+    shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
+    if not _exists(shown):
+        raise _missing(shown)
+    connection, schema = _open(shown, False, deadline)
+    connection.close()
+    if schema.state != "current":
+        _bring_to_head(shown, schema, deadline)
+    return Upgrade(shown, schema.revision, HEAD)
+
+
+def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
+    """Return what a database file is; older and newer schemas are described, not refused.
+
+    Raises what `open_database(read_only=True)` raises for files that cannot be opened at all.
+    """
+    shown = os.fspath(path)
+    connection, schema = _open(shown, True, time.monotonic() + wait_seconds)
+    with connection:
+        names = [
+            name
+            for (name,) in connection.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+                " AND schema_name = 'main' AND NOT internal AND table_name <> 'alembic_version' ORDER BY ALL"
+            ).fetchall()
+        ]
+        tables = tuple(TableRows(name, _count(connection, name)) for name in names)
+        tag = connection.execute(
+            "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = current_database()"
+        ).fetchone()
+    return DatabaseStatus(
+        path=shown,
+        file_bytes=os.stat(shown).st_size,
+        revision=schema.revision,
+        head=HEAD,
+        state=schema.state,
+        storage_version=str(tag[0]) if tag else "",
+        tables=tables,
+    )
+
+
+def revisions() -> tuple[str, ...]:
+    """Return the revisions that the migrations define, oldest first, without importing Alembic.
+
+    The file of a revision is named after it, and the number it begins with gives the order.
+    """
+    return tuple(sorted(file.stem for file in (migrations_dir() / "versions").glob("[0-9]*.py")))
+
+
+def _open(path: str, read_only: bool, deadline: float) -> tuple[duckdb.DuckDBPyConnection, _Schema]:
+    """Connect and look at the schema; a missing file is created unless `read_only`."""
+    if not _exists(path):
+        if read_only:
+            raise _missing(path)
+        _create(path)
+    # Made absolute, a path such as sqlite:x or s3://x is a file name like any other.
+    target = os.path.abspath(path)
+    connection = _attempt(path, deadline, lambda: duckdb.connect(target, read_only=read_only, config=CONFIG))
+    try:
+        return connection, _inspect(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _attempt(path: str, deadline: float, action: Callable[[], _T]) -> _T:
+    """Run an action that opens the file, again and again while another process holds it."""
+    while True:
+        try:
+            return action()
+        except (duckdb.Error, OSError, UnicodeError) as error:
+            refusal = explain(path, error)
+            left = deadline - time.monotonic()
+            if not isinstance(refusal, DatabaseLocked) or left <= 0:
+                raise refusal from error
+            time.sleep(min(_RETRY_SECONDS, left))
+
+
+def _exists(path: str) -> bool:
+    """Tell whether the file is there; raises NotADatabase for a directory, FIFO or device."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise explain(path, error) from error
+    if not stat.S_ISREG(mode):
+        kind = "a directory" if stat.S_ISDIR(mode) else "no regular file"
+        raise NotADatabase(f"{path}: is {kind}; name a database file with --db")
+    return True
+
+
+def _inspect(connection: duckdb.DuckDBPyConnection, path: str) -> _Schema:
+    """Tell whose schema the file holds; raises NotADatabase when it is not ours."""
+    try:
+        kinds = connection.execute(
+            "SELECT type FROM duckdb_databases() WHERE database_name = current_database()"
+        ).fetchall()
+        names = {
+            name
+            for (name,) in connection.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+                " AND NOT internal UNION ALL"
+                " SELECT view_name FROM duckdb_views() WHERE database_name = current_database()"
+                " AND NOT internal"
+            ).fetchall()
+        }
+        found = []
+        if "alembic_version" in names:
+            found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+    except duckdb.Error as error:
+        raise explain(path, error) from error
+    if kinds != [("duckdb",)]:
+        raise NotADatabase(f"{path}: is no DuckDB database; it is left untouched: name another with --db")
+    if not found:
+        if names <= {"alembic_version"}:
+            return _Schema("empty", None)
+        raise _foreign(path)
+    revision = str(found[-1][0])
+    if revision == HEAD:
+        return _Schema("current", revision)
+    if revision in revisions():
+        return _Schema("older", revision)
+    if {"imports", "runs"} <= names:
+        return _Schema("newer", revision)
+    raise _foreign(path)
+
+
+def _bring_to_head(path: str, schema: _Schema, deadline: float) -> None:
+    if schema.state == "newer":
+        raise _unready(path, schema)
+    from ingest.store.migrate import apply_migrations
+
+    _attempt(path, deadline, lambda: apply_migrations(os.path.abspath(path)))
+
+
+def _create(path: str) -> None:
+    """Create a database at head in one step: a kill leaves no file or a whole one.
+
+    The file is made in a private folder beside its place and linked there, so of two processes that create
+    it at once one wins and the other opens what it finds.
+    """
+    from ingest.store.migrate import apply_migrations
+
+    place = os.path.realpath(path)
+    folder, name = os.path.split(place)
+    if os.path.exists(f"{place}.wal") and not os.path.exists(place):
+        raise DatabaseError(
+            f"{path}: is gone, but its write-ahead log {path}.wal is there; bring the database back, or move"
+            " the .wal away to begin a new one"
+        )
+    try:
+        with tempfile.TemporaryDirectory(prefix=".xbuf-new-", dir=folder) as scratch:
+            new = os.path.join(scratch, name)
+            apply_migrations(new)
+            _sync(new)
+            _put(new, place)
+        _sync(folder)
+    except (duckdb.Error, OSError, UnicodeError) as error:
+        raise explain(path, error) from error
+
+
+def _put(new: str, place: str) -> None:
+    """Give a finished file its name, unless somebody else was faster."""
+    try:
+        os.link(new, place)
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        # FAT and some network file systems have no links. Renaming could replace a faster process's file,
+        # a moment after the check that there is none.
+        if not os.path.exists(place):
+            os.rename(new, place)
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
+    quoted = table.replace('"', '""')
+    row = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
+    return int(row[0]) if row else 0
+
+
+def _missing(path: str) -> DatabaseError:
+    return DatabaseError(f"{path}: no such database; load dumps into it first: xbuf-ingest DIR --db {path}")
+
+
+def _foreign(path: str) -> NotADatabase:
+    return NotADatabase(
+        f"{path}: holds tables of something else; it is left untouched: name another database with --db"
+    )
+
+
+def _unready(path: str, schema: _Schema) -> DatabaseError:
+    if schema.state == "newer":
+        return DatabaseTooNew(
+            f"{path}: its schema {schema.revision} is newer than this xbuf, which knows {HEAD}; upgrade xbuf"
+        )
+    if schema.state == "empty":
+        return DatabaseError(f"{path}: holds no xbuf tables yet; load dumps: xbuf-ingest DIR --db {path}")
+    return DatabaseError(
+        f"{path}: its schema is {schema.revision}, this xbuf needs {HEAD}; bring it up to date:"
+        f" xbuf db upgrade --db {path}"
+    )
