@@ -1,12 +1,12 @@
 """Every error that xbuf raises on purpose, and the exit code that each one means.
 
-    XbufError                    3
-    ├── UsageError               2   the command line asks for something impossible
-    ├── DatabaseError            3   the database cannot be used
-    │   ├── DatabaseLocked       3   another process holds it
-    │   ├── DatabaseTooNew       3   written by a newer xbuf
-    │   └── NotADatabase         3   the file is something else
-    └── DumpError                1   one dump was rejected; the others load
+XbufError                    3
+├── UsageError               2   the command line asks for something impossible
+├── DatabaseError            3   the database cannot be used
+│   ├── DatabaseLocked       3   another process holds it
+│   ├── DatabaseTooNew       3   written by a newer xbuf
+│   └── NotADatabase         3   the file is something else
+└── DumpError                1   one dump was rejected; the others load
 """
 
 from __future__ import annotations

@@ -131,11 +131,25 @@ def import_dumps(
     tasks, unchanged = _plan(found.sets, known, rehash=rehash)
     if dry_run:
         return ImportSummary(
-            target, None, "ok", len(found.sets), len(tasks), unchanged, len(found.problems), 0, 0,
-            time.monotonic() - started, tuple(map(_problem, found.problems)), dry_run=True,
-        )  # fmt: skip
+            target,
+            None,
+            "ok",
+            len(found.sets),
+            len(tasks),
+            unchanged,
+            len(found.problems),
+            0,
+            0,
+            time.monotonic() - started,
+            tuple(map(_problem, found.problems)),
+            dry_run=True,
+        )
     journal = open_journal(
-        target, [display(os.fspath(path)) for path in paths], labels, replace_runs=replace_runs, version=VERSION
+        target,
+        [display(os.fspath(path)) for path in paths],
+        labels,
+        replace_runs=replace_runs,
+        version=VERSION,
     )
     outcome = _Outcome(unchanged=unchanged, rejected=[_problem(problem) for problem in found.problems])
     status = "interrupted"
@@ -144,18 +158,32 @@ def import_dumps(
         status = "rejects" if outcome.rejected else "ok"
     finally:
         record = replace(
-            journal.record, finished_at=timestamp(datetime.now(UTC)), status=status, found=len(found.sets),
-            loaded=outcome.loaded, unchanged=outcome.unchanged, rejected=len(outcome.rejected),
+            journal.record,
+            finished_at=timestamp(datetime.now(UTC)),
+            status=status,
+            found=len(found.sets),
+            loaded=outcome.loaded,
+            unchanged=outcome.unchanged,
+            rejected=len(outcome.rejected),
             unfinished=len(outcome.unfinished),
-        )  # fmt: skip
+        )
         journal = journal.write(record)
         with open_database(target, wait_seconds=wait_seconds) as connection:
             import_id = _load(connection, target, journal, outcome, report)
     return ImportSummary(
-        target, import_id, status, len(found.sets), outcome.loaded, outcome.unchanged, len(outcome.rejected),
-        len(outcome.unfinished), outcome.rows, time.monotonic() - started, tuple(outcome.rejected),
+        target,
+        import_id,
+        status,
+        len(found.sets),
+        outcome.loaded,
+        outcome.unchanged,
+        len(outcome.rejected),
+        len(outcome.unfinished),
+        outcome.rows,
+        time.monotonic() - started,
+        tuple(outcome.rejected),
         tuple(os.path.join(t.dump_set.directory, t.dump_set.stem) for t in outcome.unfinished),
-    )  # fmt: skip
+    )
 
 
 def default_jobs() -> int:
@@ -188,10 +216,7 @@ def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool) -> tuple[list[
 
 def _known_files(known: Known) -> set[tuple[str, str]]:
     return {
-        (directory, file[1])
-        for (directory, _), runs in known.items()
-        for run in runs
-        for file in run.files
+        (directory, file[1]) for (directory, _), runs in known.items() for run in runs for file in run.files
     }
 
 
@@ -231,21 +256,23 @@ def _found_again(task: Task) -> Task:
     return replace(task, dump_set=replace(task.dump_set, members=tuple(members)))
 
 
-def _run(
-    tasks: Sequence[Task], journal: Journal, jobs: int, round_: int
-) -> Iterator[tuple[int, Staged]]:
-    """Stage the tasks chunk by chunk, in workers when that pays; yield (sets, result)."""
+def _run(tasks: Sequence[Task], journal: Journal, jobs: int, round_: int) -> Iterator[tuple[int, Staged]]:
+    """Stage the tasks, in workers when that pays; yield (sets, result)."""
+    from ingest.store.large import is_large, stage_large
     from ingest.store.stage import stage_sets
 
-    chunks = list(_chunks(tasks, jobs))
-    named = [(chunk, journal.part(round_ * len(chunks) + number)) for number, chunk in enumerate(chunks)]
-    if jobs == 1 or len(chunks) == 1 or sum(map(_size, tasks)) <= INLINE_BYTES:
+    large = [task for task in tasks if is_large(task.dump_set)]
+    chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
+    named = [(chunk, journal.part(chunk[0].run_no, round_)) for chunk in chunks]
+    if not large and (jobs == 1 or len(chunks) <= 1 or sum(map(_size, tasks)) <= INLINE_BYTES):
         for chunk, part in named:
             yield len(chunk), stage_sets(chunk, part)
         return
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
         waiting: dict[Future[Staged], int] = {}
         try:
+            for task in large:
+                yield 1, stage_large(task, journal.part(task.run_no, round_), pool, jobs + 1)
             for chunk, part in named:
                 waiting[pool.submit(stage_sets, chunk, part)] = len(chunk)
                 if len(waiting) > 2 * jobs:
@@ -320,7 +347,8 @@ def _load(
         one.remove()
     if outcome.touched:
         connection.executemany(
-            "UPDATE run_files SET file_bytes = $4, mtime_ns = $5 WHERE run_id = $1 AND role = $2 AND file_name = $3",
+            "UPDATE run_files SET file_bytes = $4, mtime_ns = $5"
+            " WHERE run_id = $1 AND role = $2 AND file_name = $3",
             [(run_id, *file) for run_id, file in outcome.touched],
         )
     return import_id
@@ -342,7 +370,9 @@ def _load_journal(
     rows = 0
     for part in journal.parts:
         size = sum(
-            pq.read_metadata(f"{part}/{name}").num_rows for name in os.listdir(part) if name.endswith(".parquet")
+            pq.read_metadata(f"{part}/{name}").num_rows
+            for name in os.listdir(part)
+            if name.endswith(".parquet")
         )
         if groups[-1] and rows + size > LOAD_ROWS:
             groups.append([])
@@ -376,16 +406,22 @@ def _begin_import(
     connection: duckdb.DuckDBPyConnection, record: ImportRecord, rejected: Sequence[Rejected]
 ) -> int:
     row = connection.execute(
-        "INSERT INTO imports BY NAME SELECT (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
+        "INSERT INTO imports BY NAME SELECT"
+        " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
         " $started_at::TIMESTAMP AS started_at, 'running' AS status, $version AS tool_version, $host AS host,"
         " $sources AS sources, $found AS found, 0 AS loaded, $unchanged AS unchanged, $rejected AS rejected,"
         " $unfinished AS unfinished RETURNING import_id",
         {
-            "started_at": record.started_at, "version": record.tool_version, "host": record.host,
-            "sources": list(record.sources), "found": record.found, "unchanged": record.unchanged,
-            "rejected": record.rejected, "unfinished": record.unfinished,
+            "started_at": record.started_at,
+            "version": record.tool_version,
+            "host": record.host,
+            "sources": list(record.sources),
+            "found": record.found,
+            "unchanged": record.unchanged,
+            "rejected": record.rejected,
+            "unfinished": record.unfinished,
         },
-    ).fetchone()  # fmt: skip
+    ).fetchone()
     assert row is not None
     import_id = int(row[0])
     for one in rejected:

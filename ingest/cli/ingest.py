@@ -35,7 +35,8 @@ class _Label(click.ParamType):
 @click.command(
     "xbuf-ingest",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all good, 1 some dumps were rejected, 2 wrong usage, 3 database not usable, 130 interrupted.",
+    epilog="Exit codes: 0 all good, 1 some dumps were rejected, 2 wrong usage, 3 database not usable,"
+    " 130 interrupted.",
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
@@ -46,9 +47,13 @@ class _Label(click.ParamType):
 @click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
 @click.option("--replace", is_flag=True, help="A dump with new content replaces the older runs of its place.")
 @click.option(
-    "--wait", type=click.FloatRange(0), default=5.0, show_default=True, metavar="SECONDS",
+    "--wait",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
     help="How long to wait for a database that another process holds.",
-)  # fmt: skip
+)
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary; rejects are still told.")
@@ -77,9 +82,16 @@ def ingest(
 
     with _progress(not quiet and sys.stderr.isatty()) as progress:
         summary = import_dumps(
-            paths, database, labels=labels, jobs=jobs, rehash=rehash, replace_runs=replace, dry_run=dry_run,
-            wait_seconds=wait, progress=progress,
-        )  # fmt: skip
+            paths,
+            database,
+            labels=labels,
+            jobs=jobs,
+            rehash=rehash,
+            replace_runs=replace,
+            dry_run=dry_run,
+            wait_seconds=wait,
+            progress=progress,
+        )
     for reject in summary.rejects:
         where = reject.file if reject.line is None else f"{reject.file}:{reject.line}"
         say(f"rejected: {where}: {reject.message}")

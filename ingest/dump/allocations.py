@@ -35,13 +35,15 @@ _REUSE_HEAD: Final = " reused by buffers of a different color:\n"
 _REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=(-?[0-9]+)\)\n")
 _KNOWN_START: Final = re.compile(
     r"allocation |BufferAssignment:| value:|  value:| reused by|Total bytes used|Used values:|<[0-9]"
-    r"| positions:| uses:| from instruction:|HloLiveRange|  InstructionSequence:|  BufferLiveRange:|  Live ranges at"
+    r"| positions:| uses:| from instruction:|HloLiveRange|  InstructionSequence:|  BufferLiveRange:"
+    r"|  Live ranges at"
 )
 
 _ATTRIBUTES: Final = re.compile(
     rf"(?:, color (-?[0-9]+))?(?:, page (-?[0-9]+))?"
     rf"(?:, parameter ([0-9]+)(?:, shape \|([^|]*)\|)?(?: at ShapeIndex ({INDEX}))?)?"
-    r"(?:, output shape is \|([^|]*)\|)?(, constant)?(, thread-local)?(, maybe-live-out)?(, preallocated-temp)?"
+    r"(?:, output shape is \|([^|]*)\|)?"
+    r"(, constant)?(, thread-local)?(, maybe-live-out)?(, preallocated-temp)?"
 )
 _ONE_ATTRIBUTE: Final = re.compile(r", ((?:[^,|]|\|[^|]*\|)*)")
 
@@ -177,9 +179,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
             for name, index, id_, color, offset, size, shape in values
         ]
     elif pattern is _EMBEDDED:
-        used = [
-            (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[5], row[6], "") for row in values
-        ]
+        used = [(row[0], row[2], row[3], row[1] and " (phi)", row[4], row[5], row[6], "") for row in values]
         values = [
             (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[8], row[7], row[9]) for row in values
         ]
@@ -322,14 +322,22 @@ def _walk(
             found.add(features.COLOR_REUSE)
         elif not text.endswith("\n"):
             raise DumpError(
-                "truncated", "the file ends in the middle of a line; copy it again",
-                file=file, line=line, section="allocations", text=text,
-            )  # fmt: skip
+                "truncated",
+                "the file ends in the middle of a line; copy it again",
+                file=file,
+                line=line,
+                section="allocations",
+                text=text,
+            )
         elif _KNOWN_START.match(text) or pattern is _EMBEDDED:
             raise DumpError(
-                "bad-line", "this line cannot be read here; is the file damaged?",
-                file=file, line=line, section="allocations", text=text.rstrip("\n"),
-            )  # fmt: skip
+                "bad-line",
+                "this line cannot be read here; is the file damaged?",
+                file=file,
+                line=line,
+                section="allocations",
+                text=text.rstrip("\n"),
+            )
         else:
             notices.append(
                 Notice(file, line, "unknown-line", "xbuf does not know this line", text.rstrip("\n"))

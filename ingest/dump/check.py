@@ -8,6 +8,7 @@ not tracked while all is well.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from ingest.dump import features
 from ingest.dump.allocations import Header, ReuseLine
@@ -30,19 +31,25 @@ def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
             raise DumpError(
                 "allocation-index",
                 f"allocation {header.index} stands where {expected} should; are lines missing or repeated?",
-                section="allocations", text=f"allocation {header.index}: ",
-            )  # fmt: skip
+                section="allocations",
+                text=f"allocation {header.index}: ",
+            )
         if header.size >= LIMIT:
             raise DumpError(
-                "number-too-large", f"allocation {header.index} has {header.size} bytes, more than 2^63 - 1",
-                section="allocations", text=f"allocation {header.index}: ",
-            )  # fmt: skip
+                "number-too-large",
+                f"allocation {header.index} has {header.size} bytes, more than 2^63 - 1",
+                section="allocations",
+                text=f"allocation {header.index}: ",
+            )
 
 
 def check_bounds(
-    ids: Sequence[int], offsets: Sequence[int], sizes: Sequence[int], allocations: Sequence[int],
+    ids: Sequence[int],
+    offsets: Sequence[int],
+    sizes: Sequence[int],
+    allocations: Sequence[int],
     allocation_sizes: Sequence[int],
-) -> None:  # fmt: skip
+) -> None:
     """Require every value to lie within its allocation, and its id to fit 64 bits."""
     for id_, offset, size, allocation in zip(ids, offsets, sizes, allocations, strict=True):
         if offset + size > allocation_sizes[allocation]:
@@ -50,23 +57,28 @@ def check_bounds(
                 "out-of-bounds",
                 f"value {id_} ends at byte {offset + size} of allocation {allocation},"
                 f" which has {allocation_sizes[allocation]}",
-                section="allocations", text=f" value: <{id_} ",
-            )  # fmt: skip
+                section="allocations",
+                text=f" value: <{id_} ",
+            )
         if id_ >= LIMIT:
             raise DumpError(
-                "number-too-large", f"value id {id_} is more than 2^63 - 1",
-                section="allocations", text=f" value: <{id_} ",
-            )  # fmt: skip
+                "number-too-large",
+                f"value id {id_} is more than 2^63 - 1",
+                section="allocations",
+                text=f" value: <{id_} ",
+            )
 
 
 def check_unique(sorted_ids: Sequence[int]) -> None:
     """Require ids in ascending order to differ."""
-    for one, following in zip(sorted_ids, sorted_ids[1:], strict=False):
+    for one, following in pairwise(sorted_ids):
         if one == following:
             raise DumpError(
-                "duplicate-value", f"value {one} is listed twice",
-                section="allocations", text=f" value: <{one} ",
-            )  # fmt: skip
+                "duplicate-value",
+                f"value {one} is listed twice",
+                section="allocations",
+                text=f" value: <{one} ",
+            )
 
 
 def check_total(allocated: int, printed: int | None) -> None:
@@ -76,8 +88,9 @@ def check_total(allocated: int, printed: int | None) -> None:
             "total-mismatch",
             f"the allocations sum to {allocated} bytes, 'Total bytes used' says {printed};"
             " are lines missing, or files of different compilations side by side?",
-            section="total", text="Total bytes used: ",
-        )  # fmt: skip
+            section="total",
+            text="Total bytes used: ",
+        )
 
 
 def check_same_values(values: Sequence[tuple[str, ...]], used: Sequence[tuple[str, ...]]) -> None:
@@ -88,19 +101,25 @@ def check_same_values(values: Sequence[tuple[str, ...]], used: Sequence[tuple[st
     for value, block in zip(values, used, strict=False):
         if value[:5] != block[:5]:
             if value[0] == block[0]:
-                message = f"value {value[0]} is {_key(value)} in its allocation and {_key(block)} under Used values"
+                message = (
+                    f"value {value[0]} is {_key(value)} in its allocation and {_key(block)} under Used values"
+                )
             elif int(value[0]) < int(block[0]):
                 message = f"value {value[0]} {value[1]} is missing under Used values, or out of order"
             else:
-                message = f"value {block[0]} {block[1]} under Used values is in no allocation, or out of order"
+                message = (
+                    f"value {block[0]} {block[1]} under Used values is in no allocation, or out of order"
+                )
             raise DumpError("value-mismatch", message, section="values", text=f"<{block[0]} ")
     if len(values) != len(used):
         more, place = (values, "Used values") if len(values) > len(used) else (used, "any allocation")
         row = more[min(len(values), len(used))]
         raise DumpError(
-            "value-mismatch", f"value {row[0]} {row[1]} is not listed under {place}; is the file cut off?",
-            section="values", text=f"<{row[0]} ",
-        )  # fmt: skip
+            "value-mismatch",
+            f"value {row[0]} {row[1]} is not listed under {place}; is the file cut off?",
+            section="values",
+            text=f"<{row[0]} ",
+        )
 
 
 def _key(row: tuple[str, ...]) -> str:
@@ -113,7 +132,9 @@ def check_magnitude(what: str, section: str, numbers: Iterable[int | None]) -> N
     for number in numbers:
         if number is not None and not -LIMIT <= number < LIMIT:
             raise DumpError(
-                "number-too-large", f"{what} {number} does not fit 64 bits; is the file damaged?", section=section
+                "number-too-large",
+                f"{what} {number} does not fit 64 bits; is the file damaged?",
+                section=section,
             )
 
 
@@ -137,9 +158,12 @@ def check_end(text: str, role: str, file: str, line: int) -> None:
     """Require the last text of a file to end with a line end; `line` is the number of its last line."""
     if not text.endswith("\n") and not (role == "live_range" and text.startswith(UNAVAILABLE)):
         raise DumpError(
-            "truncated", "the file does not end with a line end: it is cut off; copy it again",
-            file=file, line=line, text=text[text.rfind("\n") + 1 :][:2000],
-        )  # fmt: skip
+            "truncated",
+            "the file does not end with a line end: it is cut off; copy it again",
+            file=file,
+            line=line,
+            text=text[text.rfind("\n") + 1 :][:2000],
+        )
 
 
 def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
@@ -164,7 +188,10 @@ def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     if missing:
         section, head, file = missing
         raise DumpError(
-            "truncated", f"'{head}' is missing: the file is cut off; copy it again", file=file, section=section
+            "truncated",
+            f"'{head}' is missing: the file is cut off; copy it again",
+            file=file,
+            section=section,
         )
 
 
@@ -179,25 +206,28 @@ def check_sequence_length(printed: int, slots: int, file: str) -> None:
         raise DumpError(
             "sequence-length",
             f"'max {printed}' but the instruction sequence has {slots} slots; are lines missing?",
-            file=file, section="sequence", text="HloLiveRange (max ",
-        )  # fmt: skip
+            file=file,
+            section="sequence",
+            text="HloLiveRange (max ",
+        )
 
 
 def check_range(name: str, index: str, start: int, end: int, length: int, file: str) -> None:
     """Require 0 <= start <= end <= length of the schedule."""
     if not start <= end <= length:
         raise DumpError(
-            "out-of-bounds", f"the live range {start}-{end} of {name}{index} is not within the slots 0-{length}",
-            file=file, section="ranges", text=f"    {name}{index}:{start}-{end}",
-        )  # fmt: skip
+            "out-of-bounds",
+            f"the live range {start}-{end} of {name}{index} is not within the slots 0-{length}",
+            file=file,
+            section="ranges",
+            text=f"    {name}{index}:{start}-{end}",
+        )
 
 
 def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
     """Note values that share bytes while both are live; `ids` of the measured intervals."""
     return [
-        Notice(
-            file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live"
-        )  # fmt: skip
+        Notice(file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live")
         for one, other in liveness.overlaps
     ]
 
@@ -221,10 +251,10 @@ def note_colors(
     told = {(line.header, line.id) for line in reuse}
     notices: dict[int, Notice] = {}
     for value, allocation in zip(values, allocation_of, strict=True):
-        if value[4] and int(value[4]) != colors[allocation] and allocation not in notices:
-            if (allocation, value[0]) not in told:
-                message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
-                notices[allocation] = Notice(file, None, "color-differs", message)
+        if not value[4] or int(value[4]) == colors[allocation] or (allocation, value[0]) in told:
+            continue
+        message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
+        notices.setdefault(allocation, Notice(file, None, "color-differs", message))
     return list(notices.values())
 
 
@@ -238,8 +268,10 @@ def check_peak_list(dump: ParsedDump, live: int, file: str) -> None:
         raise DumpError(
             "truncated",
             f"the peak list has {rows} of {live} values: the file is cut off; copy it again",
-            file=file, section="peak", text=f"  Live ranges at {time} (peak):",
-        )  # fmt: skip
+            file=file,
+            section="peak",
+            text=f"  Live ranges at {time} (peak):",
+        )
     message = f"the peak list has {rows} values, {live} are live at slot {time}"
     dump.notices.append(Notice(file, None, "peak-list", message))
 

@@ -45,14 +45,15 @@ def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: lis
         raise DumpError(
             "sequence-length",
             f"slot {rows[wrong][0]} of the instruction sequence stands where {expected[wrong]} should",
-            file=file, line=line + wrong, section="sequence", text=f"{rows[wrong][0]}:{rows[wrong][1]}",
-        )  # fmt: skip
+            file=file,
+            line=line + wrong,
+            section="sequence",
+            text=f"{rows[wrong][0]}:{rows[wrong][1]}",
+        )
     return [name for _, name in rows]
 
 
-def scan_ranges(
-    text: str, line: int, file: str, notices: list[Notice]
-) -> list[tuple[str, str, str, str]]:
+def scan_ranges(text: str, line: int, file: str, notices: list[Notice]) -> list[tuple[str, str, str, str]]:
     """Return (instruction, index, start, end) of each line of a piece of `BufferLiveRange:`."""
     body = text.removeprefix("  BufferLiveRange:\n")
     line += body is not text
@@ -163,9 +164,13 @@ def _without_unknown(
             kept.append(text)
         elif not text.endswith("\n"):
             raise DumpError(
-                "truncated", "the file ends in the middle of a line; copy it again",
-                file=file, line=line + number, section=section, text=text,
-            )  # fmt: skip
+                "truncated",
+                "the file ends in the middle of a line; copy it again",
+                file=file,
+                line=line + number,
+                section=section,
+                text=text,
+            )
         else:
             notices.append(
                 Notice(file, line + number, "unknown-line", "xbuf does not know this line", text.rstrip("\n"))
@@ -177,17 +182,29 @@ def _bad_line(text: str, line: int, file: str, section: str, expected: str) -> D
     first = text.split("\n", 1)[0]
     if "\n" not in text:
         return DumpError(
-            "truncated", "the file ends in the middle of a line; copy it again",
-            file=file, line=line, section=section, text=first,
-        )  # fmt: skip
+            "truncated",
+            "the file ends in the middle of a line; copy it again",
+            file=file,
+            line=line,
+            section=section,
+            text=first,
+        )
     return DumpError(
-        "bad-line", f"expected '{expected}'; is the file damaged?",
-        file=file, line=line, section=section, text=first,
-    )  # fmt: skip
+        "bad-line",
+        f"expected '{expected}'; is the file damaged?",
+        file=file,
+        line=line,
+        section=section,
+        text=first,
+    )
 
 
 def _cut_off(file: str, line: int, text: str) -> DumpError:
     return DumpError(
-        "truncated", "the stack-trace tree is cut off; copy the file again",
-        file=file, line=line, section="tree", text=text[:2000],
-    )  # fmt: skip
+        "truncated",
+        "the stack-trace tree is cut off; copy the file again",
+        file=file,
+        line=line,
+        section="tree",
+        text=text[:2000],
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -149,9 +149,13 @@ def _scan_total(dump: ParsedDump, text: str, line: int, file: str) -> None:
     if match is None:
         if text.strip("\n"):
             raise DumpError(
-                "bad-line", "expected 'Total bytes used: N'; is the file damaged?",
-                file=file, line=line, section="total", text=text[:2000],
-            )  # fmt: skip
+                "bad-line",
+                "expected 'Total bytes used: N'; is the file damaged?",
+                file=file,
+                line=line,
+                section="total",
+                text=text[:2000],
+            )
         return
     dump.total = int(match[1])
     dump.features.add(features.TOTAL)
@@ -159,9 +163,7 @@ def _scan_total(dump: ParsedDump, text: str, line: int, file: str) -> None:
         dump.features.add(features.HUMAN_TOTAL)
     for number, other in enumerate(text[match.end() :].split("\n"), line + match[0].count("\n")):
         if other:
-            dump.notices.append(
-                Notice(file, number, "unknown-line", "xbuf does not know this line", other)
-            )
+            dump.notices.append(Notice(file, number, "unknown-line", "xbuf does not know this line", other))
 
 
 def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
@@ -170,9 +172,11 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
     check_headers(scan.headers, 0, "")
     if scan.orphans:
         raise DumpError(
-            "bad-line", "a value comes before the first allocation",
-            section="allocations", text=f" value: <{scan.values[0][0]} ",
-        )  # fmt: skip
+            "bad-line",
+            "a value comes before the first allocation",
+            section="allocations",
+            text=f" value: <{scan.values[0][0]} ",
+        )
     allocation_of = [header.index for header in scan.headers for _ in range(header.values)]
     columns = list(zip(*scan.values, strict=True)) or [()] * 8
     ids = list(map(int, columns[0]))
@@ -197,9 +201,11 @@ def _take_used_values(dump: ParsedDump) -> None:
             for block in dump.used.blocks:
                 if not block[7]:
                     raise DumpError(
-                        "truncated", f"value {block[0]} {block[1]} has no 'from instruction' line",
-                        section="values", text=f"<{block[0]} ",
-                    )  # fmt: skip
+                        "truncated",
+                        f"value {block[0]} {block[1]} has no 'from instruction' line",
+                        section="values",
+                        text=f"<{block[0]} ",
+                    )
 
 
 def _take_ranges(dump: ParsedDump, file: str) -> None:
@@ -268,15 +274,22 @@ def to_records(dump: ParsedDump) -> Dump:
     return Dump(
         features=frozenset(dump.features),
         allocations=tuple(
-            Allocation(header.index, header.size, *header.attributes[:10], header.address, header.attributes[10])
+            Allocation(
+                header.index, header.size, *header.attributes[:10], header.address, header.attributes[10]
+            )
             for header in dump.headers
         ),
         values=_value_records(dump),
         color_reuse=tuple(
             ColorReuse(
-                line.header, int(line.id), line.instruction, line.shape_index or None, bool(line.phi),
-                int(line.value_color) if line.value_color else None, int(line.color),
-            )  # fmt: skip
+                line.header,
+                int(line.id),
+                line.instruction,
+                line.shape_index or None,
+                bool(line.phi),
+                int(line.value_color) if line.value_color else None,
+                int(line.color),
+            )
             for line in dump.reuse
         ),
         total_bytes=dump.total,
@@ -306,16 +319,27 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
         place = [Position(name, index or None) for name, index in dump.used.positions]
         use = [Use(name, int(operand), index or None) for name, operand, index in dump.used.uses]
         ends = accumulate(dump.used.position_counts)
-        positions = [tuple(place[end - n : end]) for end, n in zip(ends, dump.used.position_counts, strict=True)]
+        positions = [
+            tuple(place[end - n : end]) for end, n in zip(ends, dump.used.position_counts, strict=True)
+        ]
         ends = accumulate(dump.used.use_counts)
         uses = [tuple(use[end - n : end]) for end, n in zip(ends, dump.used.use_counts, strict=True)]
         texts = [instruction_text(block[7]) for block in dump.used.blocks]
     return tuple(
         Value(
-            dump.ids[row], dump.allocation_of[row], value[1], value[2] or None, bool(value[3]),
-            int(value[4]) if value[4] else None, dump.offsets[row], dump.sizes[row], value[7],
-            positions[row], uses[row], texts[row],
-        )  # fmt: skip
+            dump.ids[row],
+            dump.allocation_of[row],
+            value[1],
+            value[2] or None,
+            bool(value[3]),
+            int(value[4]) if value[4] else None,
+            dump.offsets[row],
+            dump.sizes[row],
+            value[7],
+            positions[row],
+            uses[row],
+            texts[row],
+        )
         for row, value in enumerate(dump.values)
     )
 

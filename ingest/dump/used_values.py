@@ -11,9 +11,7 @@ from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
 _HEAD: Final = rf"<{KEY}>\n positions:\n"
-_BLOCK: Final = re.compile(
-    rf"^{_HEAD}((?:  .*\n)+) uses:\n((?:  .*\n)*)(?: from instruction:(.*)\n)?", re.M
-)
+_BLOCK: Final = re.compile(rf"^{_HEAD}((?:  .*\n)+) uses:\n((?:  .*\n)*)(?: from instruction:(.*)\n)?", re.M)
 _HEAD_ANYWHERE: Final = re.compile(_HEAD)
 _BODY: Final = re.compile(r"((?:  .*\n)*)( uses:\n)?((?:  .*\n)*)(?: from instruction:([\s\S]*))?")
 _POSITION: Final = re.compile(rf"^  ({NAME})(?: ({INDEX}))?\n", re.M)
@@ -91,9 +89,12 @@ def _split_blocks(
     for row, count in zip(blocks, position_counts, strict=True):
         if not count:
             raise DumpError(
-                "bad-line", f"value <{row[0]} {row[1]}> has no position; is a line missing?",
-                file=file, line=line, section="values",
-            )  # fmt: skip
+                "bad-line",
+                f"value <{row[0]} {row[1]}> has no position; is a line missing?",
+                file=file,
+                line=line,
+                section="values",
+            )
     return UsedScan(blocks, positions, position_counts, uses, use_counts, found, notices)
 
 
@@ -137,9 +138,13 @@ def _resynchronise(
     first = heads[0].start() if heads else len(body)
     if body[:first].strip("\n"):
         raise DumpError(
-            "bad-line", "a value's block does not start with <id name> and ' positions:'; is the file damaged?",
-            file=file, line=line, section="values", text=body[: body.find("\n")],
-        )  # fmt: skip
+            "bad-line",
+            "a value's block does not start with <id name> and ' positions:'; is the file damaged?",
+            file=file,
+            line=line,
+            section="values",
+            text=body[: body.find("\n")],
+        )
     blocks: list[tuple[str, ...]] = []
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         end = following.start() if following else len(body)
@@ -150,12 +155,15 @@ def _resynchronise(
             at = match.end()
             bad = body[at : body.find("\n", at) if body.find("\n", at) >= 0 else end]
             where = line + body.count("\n", 0, at)
-            if not uses_head or not positions or text is None and bad.startswith(("<", " ")):
+            if not uses_head or not positions or (text is None and bad.startswith(("<", " "))):
                 raise DumpError(
                     "bad-line",
                     f"the block of value <{head[1]} {head[2]}> cannot be read here; is the file damaged?",
-                    file=file, line=where, section="values", text=bad,
-                )  # fmt: skip
+                    file=file,
+                    line=where,
+                    section="values",
+                    text=bad,
+                )
             for number, other in enumerate(body[at:end].rstrip("\n").split("\n")):
                 notices.append(
                     Notice(file, where + number, "unknown-line", "xbuf does not know this line", other)

@@ -32,39 +32,80 @@ _INTS: Final = pa.list_(pa.int64())
 
 COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
     "allocations": {
-        "allocation_index": _INT, "size_bytes": _INT, "color": _INT, "page": _INT, "parameter_number": _INT,
-        "parameter_shape_index": _TEXT, "parameter_shape": _TEXT, "output_shape": _TEXT, "is_constant": _BOOL,
-        "is_thread_local": _BOOL, "maybe_live_out": _BOOL, "is_preallocated_temp": _BOOL, "kind": _TEXT,
+        "allocation_index": _INT,
+        "size_bytes": _INT,
+        "color": _INT,
+        "page": _INT,
+        "parameter_number": _INT,
+        "parameter_shape_index": _TEXT,
+        "parameter_shape": _TEXT,
+        "output_shape": _TEXT,
+        "is_constant": _BOOL,
+        "is_thread_local": _BOOL,
+        "maybe_live_out": _BOOL,
+        "is_preallocated_temp": _BOOL,
+        "kind": _TEXT,
     },
     "values": {
-        "value_id": _INT, "allocation_index": _INT, "instruction": _TEXT, "shape_index": _TEXT,
-        "is_phi": _BOOL, "color": _INT, "offset_bytes": _INT, "size_bytes": _INT,
+        "value_id": _INT,
+        "allocation_index": _INT,
+        "instruction": _TEXT,
+        "shape_index": _TEXT,
+        "is_phi": _BOOL,
+        "color": _INT,
+        "offset_bytes": _INT,
+        "size_bytes": _INT,
     },
     "positions": {"value_id": _INT, "position": _INT, "instruction": _TEXT, "shape_index": _TEXT},
     "uses": {
-        "value_id": _INT, "position": _INT, "instruction": _TEXT, "operand_number": _INT, "operand_index": _TEXT,
+        "value_id": _INT,
+        "position": _INT,
+        "instruction": _TEXT,
+        "operand_number": _INT,
+        "operand_index": _TEXT,
     },
     "ranges": {
-        "value_id": _INT, "instruction": _TEXT, "shape_index": _TEXT, "start_time": _INT, "end_time": _INT,
-        "handover_bytes": _INT, "printed_at_peak": _BOOL, "printed_peak_bytes": _INT,
+        "value_id": _INT,
+        "instruction": _TEXT,
+        "shape_index": _TEXT,
+        "start_time": _INT,
+        "end_time": _INT,
+        "handover_bytes": _INT,
+        "printed_at_peak": _BOOL,
+        "printed_peak_bytes": _INT,
     },
     "schedule": {"time": _INT, "instruction": _TEXT},
     "peak_breakdown": {
-        "position": _INT, "parent": _INT, "depth": _INT, "label": _TEXT, "percent": pa.float64(),
-        "total_bytes": _INT, "current_bytes": _INT, "remaining_bytes": _INT,
+        "position": _INT,
+        "parent": _INT,
+        "depth": _INT,
+        "label": _TEXT,
+        "percent": pa.float64(),
+        "total_bytes": _INT,
+        "current_bytes": _INT,
+        "remaining_bytes": _INT,
     },
     "color_reuse": {"allocation_index": _INT, "value_id": _INT, "color": _INT},
     "notices": {"file": _TEXT, "line": _INT, "kind": _TEXT, "message": _TEXT, "text": _TEXT},
-}  # fmt: skip
+}
 """Columns that a batch collects, in the order of `ingest.store.schema`; `values` gets more from its texts."""
 
 _SHAPE_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "dtype": _TEXT, "dimensions": _INTS, "minor_to_major": _INTS, "tiling": _TEXT, "element_bits": _INT,
-    "memory_space": _INT, "logical_bytes": _INT,
-}  # fmt: skip
+    "dtype": _TEXT,
+    "dimensions": _INTS,
+    "minor_to_major": _INTS,
+    "tiling": _TEXT,
+    "element_bits": _INT,
+    "memory_space": _INT,
+    "logical_bytes": _INT,
+}
 _INSTRUCTION_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "opcode": _TEXT, "op_name": _TEXT, "source_file": _TEXT, "source_line": _INT, "stack_frame_id": _INT,
-}  # fmt: skip
+    "opcode": _TEXT,
+    "op_name": _TEXT,
+    "source_file": _TEXT,
+    "source_line": _INT,
+    "stack_frame_id": _INT,
+}
 
 TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
@@ -125,7 +166,8 @@ class Batch:
 
     def add(self, run_no: int, dump: ParsedDump) -> None:
         """Add every row of one checked dump."""
-        self.add_allocations(run_no, dump.headers, dump.reuse)
+        self.add_allocations(run_no, dump.headers)
+        self.add_reuse(run_no, [(dump.headers[line.header].index, line) for line in dump.reuse])
         self.add_values(
             run_no, dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes, dump.used
         )
@@ -136,26 +178,33 @@ class Batch:
             handed = iter(dump.liveness.handover)
             columns = tuple(zip(*dump.ranges, strict=True))
             self.add_ranges(
-                run_no, ids, columns, [None if id_ is None else next(handed) for id_ in ids],
+                run_no,
+                ids,
+                columns,
+                [None if id_ is None else next(handed) for id_ in ids],
                 PeakMatcher(dump.peak).match(*columns),
-            )  # fmt: skip
+            )
         if dump.tree is not None:
             self.add_tree(run_no, dump.tree)
         self.add_notices(run_no, dump.notices)
 
-    def add_allocations(self, run_no: int, headers: Sequence[Header], reuse: Sequence[ReuseLine]) -> None:
-        """Add the allocations and their reuse lines."""
+    def add_allocations(self, run_no: int, headers: Sequence[Header]) -> None:
+        """Add allocations."""
         rows = []
         for header in headers:
             flags = header.attributes
             kind = allocation_kind(
-                flags.parameter_number is not None, flags.maybe_live_out, flags.is_constant, flags.is_thread_local
+                flags.parameter_number is not None,
+                flags.maybe_live_out,
+                flags.is_constant,
+                flags.is_thread_local,
             )
             rows.append((header.index, header.size, *flags[:10], kind))
         self._extend("allocations", run_no, rows)
-        if reuse:
-            lines = [(headers[line.header].index, int(line.id), int(line.color)) for line in reuse]
-            self._extend("color_reuse", run_no, lines)
+
+    def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:
+        """Add reuse lines, each with the index of its allocation."""
+        self._extend("color_reuse", run_no, [(owner, int(line.id), int(line.color)) for owner, line in reuse])
 
     def add_values(
         self,
@@ -234,9 +283,15 @@ class Batch:
         """Add the stack-trace tree."""
         rows = [
             (
-                position, node.parent, node.depth, node.label, _percent(node.percent), node.total, node.current,
+                position,
+                node.parent,
+                node.depth,
+                node.label,
+                _percent(node.percent),
+                node.total,
+                node.current,
                 node.remaining,
-            )  # fmt: skip
+            )
             for position, node in enumerate(tree.nodes)
         ]
         self._extend("peak_breakdown", run_no, rows)
@@ -298,7 +353,9 @@ class Batch:
         texts = [parse_instruction(text) for text in self._texts]
         for column, type_ in _INSTRUCTION_COLUMNS.items():
             derived[column] = pa.array([getattr(text, column) for text in texts], type_).take(numbers)
-        derived["instruction_text"] = pa.DictionaryArray.from_arrays(numbers, pa.array(list(self._texts), _TEXT))
+        derived["instruction_text"] = pa.DictionaryArray.from_arrays(
+            numbers, pa.array(list(self._texts), _TEXT)
+        )
         return derived
 
 
@@ -310,7 +367,9 @@ def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") 
             table,
             f"{directory}/{name}{suffix}.parquet",
             compression="lz4",
-            use_dictionary=[text for text in texts if text not in ("percent", "dimensions", "minor_to_major")],
+            use_dictionary=[
+                text for text in texts if text not in ("percent", "dimensions", "minor_to_major")
+            ],
             # A text of a dictionary beyond this is written again for each row.
             dictionary_pagesize_limit=64 << 20,
             write_statistics=False,

@@ -56,9 +56,9 @@ class Journal:
         """Complete parts, in order."""
         return sorted(str(path) for path in self.directory.glob("part-*") if path.suffix != ".tmp")
 
-    def part(self, number: int) -> str:
-        """Return the path of a part that is to be written."""
-        return str(self.directory / f"part-{number:06d}")
+    def part(self, run_no: int, round_: int) -> str:
+        """Return the path of the part, to be written, whose first run has this number."""
+        return str(self.directory / f"part-{round_}-{run_no:07d}")
 
     def write(self, record: ImportRecord) -> Journal:
         """Replace the record, atomically."""
@@ -81,7 +81,12 @@ def staging_folder(database: str) -> Path:
 
 
 def open_journal(
-    database: str, sources: Sequence[str], labels: Sequence[tuple[str, str]], *, replace_runs: bool, version: str
+    database: str,
+    sources: Sequence[str],
+    labels: Sequence[tuple[str, str]],
+    *,
+    replace_runs: bool,
+    version: str,
 ) -> Journal:
     """Make a staging folder for a new import."""
     now = datetime.now(UTC)

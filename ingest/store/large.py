@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ingest.discover import DumpSet
 from ingest.dump import features
-from ingest.dump.allocations import scan_allocations
+from ingest.dump.allocations import ReuseLine, scan_allocations
 from ingest.dump.check import (
     check_bounds,
     check_end,
@@ -50,6 +50,15 @@ from ingest.dump.source import BlockReader
 from ingest.dump.used_values import scan_used_values
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, PeakMatcher, write_tables
+from ingest.store.stage import (
+    Staged,
+    Task,
+    file_rows,
+    known_already,
+    parse_unless_unfinished,
+    run_row,
+    write_run_tables,
+)
 
 LARGE_BYTES: Final = 48 << 20
 """Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
@@ -62,7 +71,10 @@ class _AllocationPiece(NamedTuple):
 
     first: int
     sizes: array[int]
+    last_color: int
     orphans: int
+    """Value lines before the first header: they belong to the last allocation of the piece before."""
+    orphan_reuse: list[ReuseLine]
     values: pa.Table
     features: set[str]
     notices: list[Notice]
@@ -80,14 +92,12 @@ class _RangePiece(NamedTuple):
     notices: list[Notice]
 
 
-class _Large(Exception):
-    """The dump needs the whole-dump parser (TF 1.15 embeds blocks in its allocations)."""
-
-
 class LargeDump:
     """One large dump set on its way into a part directory."""
 
-    def __init__(self, run_no: int, dump_set: DumpSet, directory: str, pool: Executor, in_flight: int) -> None:
+    def __init__(
+        self, run_no: int, dump_set: DumpSet, directory: str, pool: Executor, in_flight: int
+    ) -> None:
         self.rows = 0
         self._run_no = run_no
         self._files: Mapping[str, str] = {
@@ -99,6 +109,8 @@ class LargeDump:
         self._dump = ParsedDump()
         self._allocation_sizes = array("q")
         self._allocated = 0
+        self._last_color = 0
+        self._small = Batch()
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
         self._ids = np.empty(0, np.int64)
@@ -188,32 +200,52 @@ class LargeDump:
                 "allocation-index",
                 f"allocation {piece.first} stands where {len(self._allocation_sizes)} should;"
                 " are lines missing or repeated?",
-                section="allocations", text=f"allocation {piece.first}: ",
-            )  # fmt: skip
+                section="allocations",
+                text=f"allocation {piece.first}: ",
+            )
         values = piece.values
         if piece.orphans:
             last = len(self._allocation_sizes) - 1
             if last < 0:
                 raise DumpError(
-                    "bad-line", "a value comes before the first allocation",
-                    section="allocations", text=f" value: <{values['id'][0]} ",
-                )  # fmt: skip
+                    "bad-line",
+                    "a value comes before the first allocation",
+                    section="allocations",
+                    text=f" value: <{values['id'][0]} ",
+                )
             orphans = values.slice(0, piece.orphans)
             check_bounds(
-                orphans["id"].to_pylist(), orphans["offset"].to_pylist(), orphans["size"].to_pylist(),
-                [last] * piece.orphans, self._allocation_sizes,
-            )  # fmt: skip
+                orphans["id"].to_pylist(),
+                orphans["offset"].to_pylist(),
+                orphans["size"].to_pylist(),
+                [last] * piece.orphans,
+                self._allocation_sizes,
+            )
             owners = values["allocation"].combine_chunks().to_numpy(zero_copy_only=False).copy()
             owners[: piece.orphans] = last
             values = values.set_column(
                 values.schema.get_field_index("allocation"), "allocation", pa.array(owners, pa.int64())
             )
+            self._note_orphan_color(orphans, piece.orphan_reuse)
+            self._small.add_reuse(self._run_no, [(last, line) for line in piece.orphan_reuse])
+        if piece.sizes:
+            self._last_color = piece.last_color
         self._allocation_sizes.extend(piece.sizes)
         self._allocated += sum(piece.sizes)
         self._value_pieces.append(values)
         self._dump.features |= piece.features
         self._dump.notices += piece.notices
         self.rows += piece.rows
+
+    def _note_orphan_color(self, orphans: pa.Table, reuse: list[ReuseLine]) -> None:
+        """Note the first value line of another color than the allocation that began a piece earlier."""
+        told = {line.id for line in reuse}
+        ids, colors = orphans["id"].to_pylist(), orphans["color"].to_pylist()
+        for id_, color in zip(ids, colors, strict=True):
+            if color and int(color) != self._last_color and str(id_) not in told:
+                message = f"value {id_} has color {color}, its allocation has {self._last_color}"
+                self._dump.notices.append(Notice(self._files["primary"], None, "color-differs", message))
+                return
 
     def _finish_values(self) -> None:
         """Put all value lines in order of their ids, once the allocations are complete."""
@@ -227,9 +259,11 @@ class LargeDump:
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if len(twice):
             raise DumpError(
-                "duplicate-value", f"value {self._ids[twice[0]]} is listed twice",
-                section="allocations", text=f" value: <{self._ids[twice[0]]} ",
-            )  # fmt: skip
+                "duplicate-value",
+                f"value {self._ids[twice[0]]} is listed twice",
+                section="allocations",
+                text=f" value: <{self._ids[twice[0]]} ",
+            )
         shapes = table["shape"].combine_chunks()
         if len(table):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
@@ -250,16 +284,20 @@ class LargeDump:
     def _none_left(self, text: str) -> None:
         if text.removeprefix("Used values:\n").strip("\n"):
             raise DumpError(
-                "bad-line", "expected a value's block, <id name> and ' positions:'; is the file damaged?",
-                section="values", text=text[:200].split("\n", 1)[0],
-            )  # fmt: skip
+                "bad-line",
+                "expected a value's block, <id name> and ' positions:'; is the file damaged?",
+                section="values",
+                text=text[:200].split("\n", 1)[0],
+            )
 
     def _mismatch(self, row: int) -> DumpError:
         value = f"value {self._ids[row]}" if row < len(self._ids) else "a value after the last one"
         return DumpError(
-            "value-mismatch", f"{value} is not listed both in an allocation and under Used values, in order",
-            section="values", text=f"<{self._ids[row]} " if row < len(self._ids) else "Used values:",
-        )  # fmt: skip
+            "value-mismatch",
+            f"{value} is not listed both in an allocation and under Used values, in order",
+            section="values",
+            text=f"<{self._ids[row]} " if row < len(self._ids) else "Used values:",
+        )
 
     def _take_used(self, piece: _UsedPiece) -> None:
         self._dump.features |= piece.features
@@ -288,7 +326,9 @@ class LargeDump:
         if len(wrong):
             row = table.slice(int(wrong[0]), 1).to_pylist()[0]
             check_range(row["name"], row["index"], row["start"], row["end"], dump.schedule_length, file)
-        index = pc.if_else(pc.equal(values["index"].cast(pa.string()), ""), "{}", values["index"].cast(pa.string()))
+        index = pc.if_else(
+            pc.equal(values["index"].cast(pa.string()), ""), "{}", values["index"].cast(pa.string())
+        )
         keys = pc.binary_join_element_wise(values["name"], index, "").combine_chunks()
         wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
         rows = pc.index_in(wanted, value_set=keys)
@@ -303,7 +343,11 @@ class LargeDump:
 
         dump.liveness = measure(
             Intervals(
-                column("allocation"), column("offset"), column("size"), _array(starts[present]), _array(ends[present])
+                column("allocation"),
+                column("offset"),
+                column("size"),
+                _array(starts[present]),
+                _array(ends[present]),
             ),
             dump.schedule_length,
         )
@@ -320,29 +364,46 @@ class LargeDump:
             batch = Batch()
             columns = [one.to_pylist() for one in table.slice(start, _RANGES_AT_ONCE).columns]
             batch.add_ranges(
-                self._run_no, ids.slice(start, _RANGES_AT_ONCE).to_pylist(), columns,
-                handed.slice(start, _RANGES_AT_ONCE).to_pylist(), matcher.match(*columns),
-            )  # fmt: skip
+                self._run_no,
+                ids.slice(start, _RANGES_AT_ONCE).to_pylist(),
+                columns,
+                handed.slice(start, _RANGES_AT_ONCE).to_pylist(),
+                matcher.match(*columns),
+            )
             write_tables(batch.tables(), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
             self.rows += batch.size
 
     def _write_small_tables(self) -> None:
-        batch = Batch()
         if self._dump.tree is not None:
-            batch.add_tree(self._run_no, self._dump.tree)
-        batch.add_notices(self._run_no, self._dump.notices)
-        write_tables(batch.tables(), self._directory)
-        self.rows += batch.size
+            self._small.add_tree(self._run_no, self._dump.tree)
+        self._small.add_notices(self._run_no, self._dump.notices)
+        write_tables(self._small.tables(), self._directory)
+        self.rows += self._small.size
 
 
-def stage_whole_instead(dump_set: DumpSet) -> bool:
-    """Tell whether a set is small enough to be parsed whole."""
-    return sum(member.size for member in dump_set.members) < LARGE_BYTES
+def is_large(dump_set: DumpSet) -> bool:
+    """Tell whether a set is to be staged in pieces."""
+    return sum(member.size for member in dump_set.members) >= LARGE_BYTES
 
 
-def remove_part(directory: str) -> None:
-    """Delete what a rejected dump has staged."""
-    shutil.rmtree(directory, ignore_errors=True)
+def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged:
+    """Stage one large set as a part of its own; the same result as `ingest.store.stage.stage_sets`."""
+    unnamed = f"{part}.tmp"
+    os.mkdir(unnamed, mode=0o700)
+
+    def parse(_: DumpSet) -> ParsedDump:
+        return large.stage()
+
+    large = LargeDump(task.run_no, task.dump_set, unnamed, pool, in_flight)
+    result = Staged()
+    dump = parse_unless_unfinished(task, result, parse)
+    if dump is not None and not known_already(task, dump, result):
+        write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
+        os.rename(unnamed, part)
+        result.part, result.loaded, result.rows = part, 1, large.rows + 1
+    else:
+        shutil.rmtree(unnamed)
+    return result
 
 
 def _checked(reader: BlockReader, role: str, file: str) -> Iterator[str]:
@@ -392,8 +453,13 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
     """Scan a piece of the allocations section; write its allocations, return its value lines."""
     run_no, directory, suffix = where
     scan = scan_allocations(text, line, file)
-    if features.EMBEDDED_VALUES in scan.features:
-        raise _Large
+    if scan.used:
+        raise DumpError(
+            "too-large",
+            f"dumps of TF 1.15 are read up to {LARGE_BYTES >> 20} MiB",
+            file=file,
+            section="allocations",
+        )
     first = scan.headers[0].index if scan.headers else 0
     check_headers(scan.headers, first, file)
     owners = [-1] * scan.orphans + [header.index for header in scan.headers for _ in range(header.values)]
@@ -401,15 +467,30 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
     ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
     allocation_sizes = array("q", (header.size for header in scan.headers))
     check_bounds(
-        ids[scan.orphans :], offsets[scan.orphans :], sizes[scan.orphans :],
-        [owner - first for owner in owners[scan.orphans :]], allocation_sizes,
-    )  # fmt: skip
+        ids[scan.orphans :],
+        offsets[scan.orphans :],
+        sizes[scan.orphans :],
+        [owner - first for owner in owners[scan.orphans :]],
+        allocation_sizes,
+    )
     check_magnitude("id", "allocations", ids)
     check_magnitude("size", "allocations", sizes)
     check_magnitude("offset", "allocations", offsets)
     batch = Batch()
-    batch.add_allocations(run_no, scan.headers, scan.reuse)
+    batch.add_allocations(run_no, scan.headers)
+    of_piece = [line for line in scan.reuse if line.header >= 0]
+    batch.add_reuse(run_no, [(scan.headers[line.header].index, line) for line in of_piece])
     write_tables(batch.tables(), directory, suffix)
+    colors = [header.attributes.color for header in scan.headers]
+    scan.notices.extend(
+        note_colors(
+            scan.values[scan.orphans :],
+            [owner - first for owner in owners[scan.orphans :]],
+            colors,
+            of_piece,
+            file,
+        )
+    )
     values = pa.table(
         {
             "id": pa.array(ids, pa.int64()),
@@ -424,7 +505,15 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
         }
     )
     return _AllocationPiece(
-        first, allocation_sizes, scan.orphans, values, scan.features, scan.notices, batch.size
+        first,
+        allocation_sizes,
+        colors[-1] if colors else 0,
+        scan.orphans,
+        [line for line in scan.reuse if line.header < 0],
+        values,
+        scan.features,
+        scan.notices,
+        batch.size,
     )
 
 
@@ -436,7 +525,17 @@ def _stage_used(text: str, line: int, file: str, values: pa.Table, where: _Where
         column.to_pylist() for column in values.columns
     )
     rows = list(
-        zip(map(str, ids), names, indices, phis, colors, map(str, sizes), map(str, offsets), shapes, strict=True)
+        zip(
+            map(str, ids),
+            names,
+            indices,
+            phis,
+            colors,
+            map(str, sizes),
+            map(str, offsets),
+            shapes,
+            strict=True,
+        )
     )
     check_same_values(rows, used.blocks)
     check_magnitude("operand", "values", (int(use[1]) for use in used.uses if len(use[1]) > 18))

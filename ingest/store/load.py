@@ -11,9 +11,17 @@ if TYPE_CHECKING:
     import duckdb
 
 RUN_TABLES: Final = (
-    "allocations", "values", "positions", "uses", "ranges", "schedule", "peak_breakdown", "color_reuse",
-    "notices", "run_files",
-)  # fmt: skip
+    "allocations",
+    "values",
+    "positions",
+    "uses",
+    "ranges",
+    "schedule",
+    "peak_breakdown",
+    "color_reuse",
+    "notices",
+    "run_files",
+)
 """Tables whose rows belong to a run, besides `runs` and `run_labels`."""
 
 
@@ -68,9 +76,7 @@ def load_parts(
         """,
         {"staged": staged},
     )
-    delete_runs(
-        connection, "SELECT completes FROM staged_runs WHERE completes IS NOT NULL", keep_labels=True
-    )
+    delete_runs(connection, "SELECT completes FROM staged_runs WHERE completes IS NOT NULL", keep_labels=True)
     if replace:
         delete_runs(
             connection,
@@ -110,7 +116,9 @@ def delete_runs(connection: duckdb.DuckDBPyConnection, run_ids: str, *, keep_lab
     chosen = [row[0] for row in connection.execute(run_ids).fetchall()]
     if chosen:
         for table in (*RUN_TABLES, *(() if keep_labels else ("run_labels",)), "runs"):
-            connection.execute(f'DELETE FROM "{table}" WHERE run_id IN (SELECT unnest($ids))', {"ids": chosen})
+            connection.execute(
+                f'DELETE FROM "{table}" WHERE run_id IN (SELECT unnest($ids))', {"ids": chosen}
+            )
     return len(chosen)
 
 

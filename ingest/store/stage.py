@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,17 +26,36 @@ RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
 
 _RUN_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "run_no": pa.int64(), "completes": pa.int64(), "dump_dir": pa.string(), "stem": pa.string(),
-    "module_id": pa.int64(), "module_name": pa.string(), "target": pa.string(), "backend": pa.string(),
-    "stage": pa.string(), "dump_time": pa.timestamp("us"), "content_sha256": pa.string(),
-    "file_bytes": pa.int64(), "format": pa.list_(pa.string()), "total_bytes": pa.int64(),
-    "schedule_length": pa.int64(), "printed_peak_time": pa.int64(), "printed_peak_bytes": pa.int64(),
-    "peak_time": pa.int64(), "peak_bytes": pa.int64(), "has_values": pa.bool_(), "has_ranges": pa.bool_(),
-}  # fmt: skip
+    "run_no": pa.int64(),
+    "completes": pa.int64(),
+    "dump_dir": pa.string(),
+    "stem": pa.string(),
+    "module_id": pa.int64(),
+    "module_name": pa.string(),
+    "target": pa.string(),
+    "backend": pa.string(),
+    "stage": pa.string(),
+    "dump_time": pa.timestamp("us"),
+    "content_sha256": pa.string(),
+    "file_bytes": pa.int64(),
+    "format": pa.list_(pa.string()),
+    "total_bytes": pa.int64(),
+    "schedule_length": pa.int64(),
+    "printed_peak_time": pa.int64(),
+    "printed_peak_bytes": pa.int64(),
+    "peak_time": pa.int64(),
+    "peak_bytes": pa.int64(),
+    "has_values": pa.bool_(),
+    "has_ranges": pa.bool_(),
+}
 _FILE_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "run_no": pa.int64(), "role": pa.string(), "file_name": pa.string(), "file_bytes": pa.int64(),
-    "mtime_ns": pa.int64(), "content_sha256": pa.string(),
-}  # fmt: skip
+    "run_no": pa.int64(),
+    "role": pa.string(),
+    "file_name": pa.string(),
+    "file_bytes": pa.int64(),
+    "mtime_ns": pa.int64(),
+    "content_sha256": pa.string(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +95,10 @@ class Staged:
     loaded: int = 0
     unchanged: int = 0
     rows: int = 0
-    bytes: int = 0
     part: str | None = None
     touched: list[Touched] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     unfinished: list[Task] = field(default_factory=list)
-
-
-class Unfinished(Exception):
-    """The set is still being written."""
 
 
 def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
@@ -95,62 +108,66 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     runs: list[tuple[Any, ...]] = []
     files: list[tuple[Any, ...]] = []
     for task in tasks:
-        try:
-            dump = _parse_whole(task.dump_set)
-        except Unfinished:
-            result.unfinished.append(task)
-            continue
-        except DumpError as error:
-            result.rejected.append(reject(error))
-            continue
-        result.bytes += dump.text_bytes
-        completes = None
-        for known in task.known:
-            if known.sha256.get("primary") == dump.sha256["primary"]:
-                completes = known
-        if completes is not None and all(
-            completes.sha256.get(role) == sha256 for role, sha256 in dump.sha256.items()
-        ):
-            result.unchanged += 1
-            result.touched.append(Touched(completes.run_id, tuple(member_row(m) for m in task.dump_set.members)))
+        dump = parse_unless_unfinished(task, result, _parse_whole)
+        if dump is None or known_already(task, dump, result):
             continue
         batch.add(task.run_no, dump)
-        runs.append(run_row(task, dump, completes))
+        runs.append(run_row(task, dump))
         files += file_rows(task, dump.sha256)
     if runs:
-        write_part(part, batch, runs, files)
-        result.part = part
-        result.loaded = len(runs)
-        result.rows = batch.size + len(runs)
+        unnamed = f"{part}.tmp"
+        os.mkdir(unnamed, mode=0o700)
+        write_tables(batch.tables(), unnamed)
+        write_run_tables(unnamed, runs, files)
+        os.rename(unnamed, part)
+        result.part, result.loaded, result.rows = part, len(runs), batch.size + len(runs)
     return result
 
 
-def write_part(
-    part: str, batch: Batch, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
+def write_run_tables(
+    directory: str, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Write a part under a temporary name and rename it when it is complete."""
-    tables = batch.tables()
-    tables["runs"] = _table(_RUN_COLUMNS, runs)
-    tables["run_files"] = _table(_FILE_COLUMNS, files)
-    unnamed = f"{part}.tmp"
-    Path(unnamed).mkdir(mode=0o700, exist_ok=True)
-    write_tables(tables, unnamed)
-    os.rename(unnamed, part)
+    """Write the staged rows of `runs` and `run_files`."""
+    write_tables({"runs": _table(_RUN_COLUMNS, runs), "run_files": _table(_FILE_COLUMNS, files)}, directory)
+
+
+def parse_unless_unfinished(
+    task: Task, result: Staged, parse: Callable[[DumpSet], ParsedDump]
+) -> ParsedDump | None:
+    """Parse a set; put a damaged one to the rejects, one that is still being written to the unfinished."""
+    try:
+        dump = parse(task.dump_set)
+    except DumpError as error:
+        newest = max(member.mtime_ns for member in task.dump_set.members) / 1e9
+        if _has_changed(task.dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
+            result.unfinished.append(task)
+        else:
+            result.rejected.append(reject(error))
+        return None
+    if _has_changed(task.dump_set):
+        result.unfinished.append(task)
+        return None
+    return dump
+
+
+def known_already(task: Task, dump: ParsedDump, result: Staged) -> bool:
+    """Tell whether the database holds every member with this content; note the files' new times."""
+    known = _completed(task, dump)
+    if known is None or any(known.sha256.get(role) != sha256 for role, sha256 in dump.sha256.items()):
+        return False
+    result.unchanged += 1
+    result.touched.append(Touched(known.run_id, tuple(member_row(one) for one in task.dump_set.members)))
+    return True
+
+
+def _completed(task: Task, dump: ParsedDump) -> KnownRun | None:
+    """Return the newest known run with the same primary content."""
+    same = [known for known in task.known if known.sha256.get("primary") == dump.sha256["primary"]]
+    return same[-1] if same else None
 
 
 def _parse_whole(dump_set: DumpSet) -> ParsedDump:
-    """Parse a set; tell a set that is still being written from a damaged one."""
-    paths = {m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members}
-    try:
-        dump = parse_set(paths)
-    except DumpError as error:
-        newest = max(member.mtime_ns for member in dump_set.members) / 1e9
-        if _has_changed(dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
-            raise Unfinished from error
-        raise
-    if _has_changed(dump_set):
-        raise Unfinished
-    return dump
+    return parse_set({m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members})
 
 
 def _has_changed(dump_set: DumpSet) -> bool:
@@ -169,13 +186,20 @@ def reject(error: DumpError) -> Rejected:
     """Turn an error into the columns of `rejects`, with names and text fit to show."""
     text = None if error.text is None else display(error.text[:2000])
     return Rejected(
-        display(error.file), error.line, error.byte_offset, error.section, error.kind, display(error.message), text
+        display(error.file),
+        error.line,
+        error.byte_offset,
+        error.section,
+        error.kind,
+        display(error.message),
+        text,
     )
 
 
-def run_row(task: Task, dump: ParsedDump, completes: KnownRun | None) -> tuple[Any, ...]:
+def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
     """Return the staged row of `runs`, in the order of its columns."""
     name = parse_stem(task.dump_set.stem)
+    completes = _completed(task, dump)
     printed = [int(row[2]) for row in dump.peak.rows] if dump.peak and dump.peak.time is not None else None
     return (
         task.run_no,
