@@ -70,7 +70,7 @@ def load_parts(
         FROM read_parquet($staged) AS s
         WHERE s.completes IS NOT NULL
             OR NOT EXISTS (
-                SELECT FROM runs AS r
+                SELECT 1 FROM runs AS r
                 WHERE (r.dump_dir, r.stem, r.content_sha256) = (s.dump_dir, s.stem, s.content_sha256)
             )
         """,
