@@ -31,14 +31,17 @@ _OPCODE: Final = re.compile(r"([a-z][\w-]*+)\(", re.ASCII)
 _PARENTHESIS: Final = re.compile(r"[()]")
 
 _METADATA: Final = ", metadata={"
-_STRING: Final = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
-# The fields in the order in which every release prints them; others may stand before the last one.
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TEXT: Final = r'"([^"\\]*+(?:\\.[^"\\]*+)*+)"'
+# The fields in the order in which the releases print them; rarer ones are read one by one.
 _FIELDS: Final = re.compile(
-    rf"(?:op_type={_STRING} ?)?+(?:op_name={_STRING} ?)?+(?:source_file={_STRING} ?)?+"
-    r"(?:source_line=(-?[0-9]{1,18}) ?)?+(?:stack_frame_id=(-?[0-9]{1,18}))?+\}",
+    rf"(?:op_type={_STRING} ?)?+(?:op_name={_TEXT} ?)?+(?:source_file={_TEXT} ?)?+"
+    r"(?:source_line=(-?[0-9]{1,18}) ?)?+(?:source_end_line=[0-9]++ ?)?+(?:source_column=[0-9]++ ?)?+"
+    rf"(?:source_end_column=[0-9]++ ?)?+(?:deduplicated_name={_STRING} ?)?+(?:scheduling_name={_STRING} ?)?+"
+    r"(?:stack_frame_id=(-?[0-9]{1,18}))?+\}",
     re.DOTALL,
 )
-_FIELD: Final = re.compile(rf"\s*+(\w++)=(?:{_STRING}|(\{{)|([^\s{{}}\"]*+))", re.ASCII | re.DOTALL)
+_FIELD: Final = re.compile(rf"\s*+(\w++)=(?:{_TEXT}|(\{{)|([^\s{{}}\"]*+))", re.ASCII | re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 # A string that nothing ends reaches to the end of the text.
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}]|, metadata=\{', re.DOTALL)
@@ -68,7 +71,7 @@ def parse_instruction(text: str) -> Instruction:
     fields = _FIELDS.match(text, at)
     if fields is None:
         return _read_fields(name, opcode, text, at)
-    _, op_name, source_file, line, frame = fields.groups()
+    op_name, source_file, line, frame = fields.groups()
     if op_name and "\\" in op_name:
         op_name = unescape(op_name)
     if source_file and "\\" in source_file:

@@ -1,0 +1,421 @@
+"""Find the dump sets below directories and beside files, without reading them.
+
+Named members are told by their names alone; only a file under a name that is neither a member's nor XLA's
+is opened, for its first line. A directory of 100,000 members costs its listing, one stat per member and
+under 2 µs of work each.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
+from ingest.errors import DumpError, UsageError
+
+__all__ = ["Discovery", "DumpSet", "Member", "Problem", "discover", "display"]
+
+FIRST_LINE: Final = b"BufferAssignment:"
+"""First line of every primary file, by which a renamed one is recognised."""
+
+
+class Member(NamedTuple):
+    """A file of a dump set."""
+
+    role: str
+    file_name: str
+    """As the file system has it; see `display`."""
+    size: int
+    mtime_ns: int
+
+
+class DumpSet(NamedTuple):
+    """The files of one compiled module's dump."""
+
+    directory: str
+    """Absolute, without symbolic links."""
+    stem: str
+    members: tuple[Member, ...]
+    """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be looked at or is incomplete; `path` is fit to show."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What was found: sets by (directory, stem), problems by path."""
+
+    sets: tuple[DumpSet, ...]
+    problems: tuple[Problem, ...]
+
+
+def discover(
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    known: Collection[tuple[str, str]] = frozenset(),
+    proto_alone: bool = False,
+) -> Discovery:
+    """Find the dump sets in directories, at any depth, and of files given by name.
+
+    A file given by name brings the other members of its set. Links to directories are followed, each
+    directory is entered once. What is no regular file is never opened.
+
+    Args:
+        paths: directories and files; what they have in common counts once.
+        known: (directory, file name), both as `display` shows them, of files that were primary files
+            before; they are not opened to look at their first line.
+        proto_alone: also return sets of a protobuf without a primary file.
+
+    Raises:
+        UsageError: a path does not exist.
+    """
+    search = _Search(known, proto_alone)
+    roots: list[str] = []
+    named: dict[str, set[str]] = {}
+    for path in paths:
+        text = os.fspath(path)
+        mode = _mode(text)
+        if stat.S_ISDIR(mode):
+            roots.append(os.path.realpath(text))
+        elif stat.S_ISREG(mode):
+            directory, name = os.path.split(text)
+            named.setdefault(os.path.realpath(directory or os.curdir), set()).add(name)
+        else:
+            search.problem(text, "is no regular file; save its content to a file first")
+    search.walk(roots, named)
+    for directory in sorted(named):
+        if directory not in search.entered_paths:
+            search.enter(directory, named[directory], only_named=True)
+    return Discovery(
+        tuple(sorted(search.sets)), tuple(sorted(search.problems, key=lambda problem: problem.path))
+    )
+
+
+def display(name: str) -> str:
+    r"""Return a name or text fit for a terminal and for the database.
+
+    Control characters, other characters that do not print and bytes that are no UTF-8 are escaped: `\n`,
+    `\x1b`, `\u202e`, and `\xff` for the byte. A text without them stays as it is, backslashes too.
+    """
+    if name.isprintable():
+        return name
+    return "".join(character if character.isprintable() else _escape(character) for character in name)
+
+
+_ROLE_NUMBER: Final = {role: number for number, role in enumerate(ROLES)}
+_PRIMARY, _VALUES, _LIVE_RANGE, _HLO, _PROTO = range(len(ROLES))
+_ROLE_NAMES: Final = tuple(ROLES)
+_PRIMARY_ENDING: Final = ROLES["primary"][0]
+
+_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC
+# O_NONBLOCK: a FIFO that took a file's place between the listing and the opening must not block us.
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_SNIFF_BYTES: Final = 512
+_BOM: Final = b"\xef\xbb\xbf"
+_GZIP: Final = b"\x1f\x8b"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+
+_Group = list["os.DirEntry[str] | None"]
+"""The files of a set by number of role."""
+
+
+class _Search:
+    """What a search has found so far."""
+
+    def __init__(self, known: Collection[tuple[str, str]], proto_alone: bool) -> None:
+        self.sets: list[DumpSet] = []
+        self.problems: list[Problem] = []
+        self.entered_paths: set[str] = set()
+        self._entered: set[tuple[int, int]] = set()
+        self._known = known
+        self._proto_alone = proto_alone
+
+    def problem(self, path: str, message: str) -> None:
+        self.problems.append(Problem(display(path), message))
+
+    def walk(self, roots: Sequence[str], named: dict[str, set[str]]) -> None:
+        """Enter directories and all below them."""
+        waiting = list(reversed(roots))
+        while waiting:
+            directory = waiting.pop()
+            waiting += self.enter(directory, named.get(directory, frozenset()), only_named=False)
+
+    def enter(self, directory: str, named: Collection[str], *, only_named: bool) -> list[str]:
+        """Collect the sets of one directory and return the directories in it.
+
+        `named` are files given by name; with `only_named` just their sets are collected.
+        """
+        try:
+            descriptor = os.open(directory, _DIRECTORY_FLAGS)
+        except OSError as error:
+            self._cannot_enter(directory, error)
+            return []
+        try:
+            status = os.fstat(descriptor)
+            identity = (status.st_dev, status.st_ino)
+            if identity in self._entered and not only_named:
+                return []
+            self._entered.add(identity)
+            self.entered_paths.add(directory)
+            listing = _Listing(self, directory, descriptor, named)
+            listing.read()
+            self.sets += listing.sets(self._known, self._proto_alone, only_named)
+            return [] if only_named else listing.directories
+        except OSError as error:
+            self._cannot_enter(directory, error)
+            return []
+        finally:
+            os.close(descriptor)
+
+    def _cannot_enter(self, directory: str, error: OSError) -> None:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            self.problem(directory, "vanished while it was searched; import it again")
+        else:
+            self.problem(
+                directory, f"cannot be searched: {error.strerror}; mend its permissions or leave it out"
+            )
+
+
+class _Listing:
+    """The files of one directory on their way to sets."""
+
+    def __init__(self, search: _Search, directory: str, descriptor: int, named: Collection[str]) -> None:
+        self.directories: list[str] = []
+        self._search = search
+        self._directory = directory
+        self._descriptor = descriptor
+        self._named = named
+        self._groups: dict[str, _Group] = {}
+        self._others: list[os.DirEntry[str]] = []
+        self._stems: dict[str, str] = {}
+        """Stems of primary files under other names."""
+        self._not_dumps: list[str] = []
+        """Files given by name that turned out to be nothing, under names of XLA's."""
+
+    def read(self) -> None:
+        """List the directory: members by stem, directories, and files that only content can tell."""
+        groups, named = self._groups, self._named
+        with os.scandir(self._descriptor) as entries:
+            for entry in entries:
+                if not entry.is_file(follow_symlinks=False) and not self._leads_to_file(entry):
+                    continue
+                name = entry.name
+                member = split_member(name)
+                if member is None:
+                    if name in named or not is_xla_named(name):
+                        self._others.append(entry)
+                    continue
+                stem, role = member
+                group = groups.get(stem)
+                if group is None:
+                    group = groups[stem] = [None] * len(_ROLE_NAMES)
+                number = _ROLE_NUMBER[role]
+                rival = group[number]
+                if rival is None or _compression(name) < _compression(rival.name):
+                    group[number] = entry
+
+    def sets(
+        self, known: Collection[tuple[str, str]], proto_alone: bool, only_named: bool
+    ) -> Iterator[DumpSet]:
+        """Yield the sets; to be called while the directory is open."""
+        self._sniff(known, only_named)
+        groups: Iterable[tuple[str, _Group]] = self._groups.items()
+        if only_named:
+            wanted = sorted({stem for name in self._named if (stem := self._stem_of(name)) is not None})
+            groups = [(stem, self._groups[stem]) for stem in wanted if stem in self._groups]
+        found = False
+        for stem, group in groups:
+            if group[_PRIMARY] is None:
+                orphan = group[_VALUES] or group[_LIVE_RANGE]
+                if orphan is not None:
+                    primary = f"{display(stem)}{_PRIMARY_ENDING}"
+                    self._problem(orphan.name, f"lacks {primary}; copy that beside it, or remove this file")
+                    continue
+                if not (proto_alone and group[_PROTO]):
+                    self._not_dumps += [entry.name for entry in group if entry and entry.name in self._named]
+                    continue
+            members = tuple(self._members(group))
+            if members and (members[0].role == "primary" or proto_alone):
+                found = True
+                yield DumpSet(self._directory, stem, members)
+        if not found:
+            # Beside dumps these are what a shell pattern such as `dumps/*` brings along.
+            for name in self._not_dumps:
+                self._tell_no_dump(name)
+
+    def _leads_to_file(self, entry: os.DirEntry[str]) -> bool:
+        """Sort out what is no regular file; tell whether it is a link to one."""
+        if entry.is_dir(follow_symlinks=False):
+            self.directories.append(os.path.join(self._directory, entry.name))
+            return False
+        if not entry.is_symlink():
+            return False
+        try:
+            mode = entry.stat().st_mode
+        except PermissionError:
+            self._problem(entry.name, "is a link to a place that must not be looked at")
+            return False
+        except OSError as error:
+            if split_member(entry.name) is not None:
+                self._problem(entry.name, f"is a link that leads nowhere: {error.strerror}")
+            return False
+        if stat.S_ISDIR(mode):
+            # By its own path, so that a set's directory does not depend on which way is walked first.
+            self.directories.append(os.path.realpath(os.path.join(self._directory, entry.name)))
+        return stat.S_ISREG(mode)
+
+    def _members(self, group: _Group) -> Iterator[Member]:
+        for role, entry in zip(_ROLE_NAMES, group, strict=True):
+            if entry is None:
+                continue
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue  # gone since the listing: as if it had never been there
+            except PermissionError:
+                raise  # it is the directory that refuses, so one problem stands for all its files
+            except OSError as error:
+                self._problem(entry.name, f"cannot be looked at: {error.strerror}")
+                continue
+            yield Member(role, entry.name, status.st_size, status.st_mtime_ns)
+
+    def _sniff(self, known: Collection[tuple[str, str]], only_named: bool) -> None:
+        """Add the files that their content shows to be primary files."""
+        shown = display(self._directory)
+        candidates = list(self._others)
+        if only_named:
+            candidates = [entry for entry in candidates if entry.name in self._named]
+        for name in self._named:
+            # A dump that was saved under the name of its module's HLO text, and is meant.
+            member = split_member(name)
+            if member and member.role == "hlo":
+                group = self._groups.get(member.stem)
+                if group and group[_PRIMARY] is None and (entry := group[_HLO]) is not None:
+                    candidates.append(entry)
+        bases: dict[str, str] = {}
+        for entry in sorted(candidates, key=lambda entry: (_compression(entry.name), entry.name)):
+            if (shown, display(entry.name)) not in known and not self._is_dump(entry.name):
+                continue
+            base = without_compression(entry.name)
+            stem = base.removesuffix(".txt")
+            if bases.get(stem) == base:
+                self._stems[entry.name] = stem
+                continue  # a compressed copy
+            group = self._groups.get(stem)
+            if group is not None and group[_PRIMARY] is not None:
+                # Another dump has this stem: the whole name tells them apart.
+                stem = entry.name
+                group = self._groups.get(stem)
+            if group is None:
+                group = self._groups[stem] = [None] * len(_ROLE_NAMES)
+            if group[_HLO] is entry:
+                group[_HLO] = None
+            group[_PRIMARY] = entry
+            bases[stem] = base
+            self._stems[entry.name] = stem
+
+    def _is_dump(self, name: str) -> bool:
+        """Tell by the first line whether a file is a primary file."""
+        try:
+            descriptor = os.open(name, _FILE_FLAGS, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            self._problem(name, f"cannot be opened: {error.strerror}; mend its permissions or leave it out")
+            return False
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return False
+            start = os.read(descriptor, _SNIFF_BYTES)
+        except OSError as error:
+            self._problem(name, f"cannot be read: {error.strerror}")
+            return False
+        finally:
+            os.close(descriptor)
+        if start.startswith(_GZIP):
+            start = _inflated(start)
+        elif start.startswith(_ZSTD):
+            start = _decompressed(os.path.join(self._directory, name))
+        elif FIRST_LINE not in start[: len(_BOM) + len(FIRST_LINE)]:
+            start = b""
+        is_dump = start.removeprefix(_BOM).split(b"\n", 1)[0].rstrip(b"\r") == FIRST_LINE
+        if not is_dump and name in self._named:
+            if is_xla_named(name):
+                self._not_dumps.append(name)
+            else:
+                self._tell_no_dump(name)
+        return is_dump
+
+    def _stem_of(self, name: str) -> str | None:
+        """Return the stem of the set that a file given by name belongs to."""
+        stem = self._stems.get(name)
+        if stem is None and (member := split_member(name)) is not None:
+            stem = member.stem
+        return stem
+
+    def _tell_no_dump(self, name: str) -> None:
+        self._problem(name, "is no buffer-assignment dump: its first line is not 'BufferAssignment:'")
+
+    def _problem(self, name: str, message: str) -> None:
+        self._search.problem(os.path.join(self._directory, name), message)
+
+
+def _mode(path: str) -> int:
+    """Return the mode of a path given on the command line."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        raise UsageError(f"{display(path) or repr(path)}: no such file or directory") from None
+    except OSError as error:
+        raise UsageError(f"{display(path)}: cannot be looked at: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{display(path)}: is no path: {error}") from error
+
+
+def _compression(file_name: str) -> int:
+    """Return 0 for a file that is not compressed, else a number for its ending."""
+    return next((n for n, ending in enumerate(TEXT_COMPRESSIONS, 1) if file_name.endswith(ending)), 0)
+
+
+def _inflated(data: bytes) -> bytes:
+    """Return the first bytes of gzip data; b"" if damaged."""
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, _SNIFF_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _decompressed(path: str) -> bytes:
+    """Return the first bytes of a zstd file; b"" if damaged. Its first block has up to 128 KiB."""
+    # Imported here: zstd needs pyarrow, whose import takes longer than a search.
+    from ingest.dump.source import open_bytes
+
+    try:
+        with open_bytes(path) as stream:
+            return stream.read(_SNIFF_BYTES)
+    except (DumpError, OSError, ValueError):
+        return b""
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
