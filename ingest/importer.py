@@ -201,11 +201,13 @@ def default_jobs() -> int:
 
 def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
+    from ingest.dump.parse import START
     from ingest.store.stage import Task
 
     tasks: list[Task] = []
     unchanged = 0
-    for number, dump_set in enumerate(sets):
+    for number, one in enumerate(sets):
+        dump_set = one._replace(members=tuple(member for member in one.members if member.role in START))
         runs = known.get((display(dump_set.directory), display(dump_set.stem)), [])
         if runs and not rehash and is_unchanged(dump_set, runs):
             unchanged += 1
@@ -250,10 +252,10 @@ def _found_again(task: Task) -> Task:
     for member in task.dump_set.members:
         try:
             status = os.stat(os.path.join(task.dump_set.directory, member.file_name))
-            members.append(replace(member, size=status.st_size, mtime_ns=status.st_mtime_ns))
+            members.append(member._replace(size=status.st_size, mtime_ns=status.st_mtime_ns))
         except OSError:
             members.append(member)  # gone: staging it again will say so
-    return replace(task, dump_set=replace(task.dump_set, members=tuple(members)))
+    return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
 
 
 def _run(tasks: Sequence[Task], journal: Journal, jobs: int, round_: int) -> Iterator[tuple[int, Staged]]:

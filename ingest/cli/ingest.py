@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ingest.importer import ImportSummary, Progress
 
 
-class _Label(click.ParamType):
+class _Label(click.ParamType[tuple[str, str]]):
     name = "key=value"
 
     def convert(

@@ -67,7 +67,7 @@ class Attributes(NamedTuple):
 class Header(NamedTuple):
     """A header line; `values` is how many value lines follow it."""
 
-    index: int
+    allocation: int
     address: str | None
     size: int
     attributes: Attributes
@@ -170,7 +170,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
         if attributes.parameter_shape is not None:
             found.add(features.PARAMETER_SHAPE)
         for attribute in attributes.unknown:
-            message = f"allocation {header.index} has an attribute that xbuf does not know"
+            message = f"allocation {header.allocation} has an attribute that xbuf does not know"
             notices.append(Notice(file, None, "unknown-attribute", message, attribute))
     used: list[tuple[str, ...]] = []
     if pattern is _LOGICAL:

@@ -27,19 +27,19 @@ LIMIT = 2**63
 def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
     """Require allocation indices first, first + 1, ... and sizes within 64 bits."""
     for expected, header in enumerate(headers, first):
-        if header.index != expected:
+        if header.allocation != expected:
             raise DumpError(
                 "allocation-index",
-                f"allocation {header.index} stands where {expected} should; are lines missing or repeated?",
+                f"allocation {header.allocation} stands where {expected} should; are lines missing or repeated?",
                 section="allocations",
-                text=f"allocation {header.index}: ",
+                text=f"allocation {header.allocation}: ",
             )
         if header.size >= LIMIT:
             raise DumpError(
                 "number-too-large",
-                f"allocation {header.index} has {header.size} bytes, more than 2^63 - 1",
+                f"allocation {header.allocation} has {header.size} bytes, more than 2^63 - 1",
                 section="allocations",
-                text=f"allocation {header.index}: ",
+                text=f"allocation {header.allocation}: ",
             )
 
 

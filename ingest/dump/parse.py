@@ -177,7 +177,7 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
             section="allocations",
             text=f" value: <{scan.values[0][0]} ",
         )
-    allocation_of = [header.index for header in scan.headers for _ in range(header.values)]
+    allocation_of = [header.allocation for header in scan.headers for _ in range(header.values)]
     columns = list(zip(*scan.values, strict=True)) or [()] * 8
     ids = list(map(int, columns[0]))
     order = sorted(range(len(ids)), key=ids.__getitem__)
@@ -275,7 +275,7 @@ def to_records(dump: ParsedDump) -> Dump:
         features=frozenset(dump.features),
         allocations=tuple(
             Allocation(
-                header.index, header.size, *header.attributes[:10], header.address, header.attributes[10]
+                header.allocation, header.size, *header.attributes[:10], header.address, header.attributes[10]
             )
             for header in dump.headers
         ),

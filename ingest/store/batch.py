@@ -167,7 +167,7 @@ class Batch:
     def add(self, run_no: int, dump: ParsedDump) -> None:
         """Add every row of one checked dump."""
         self.add_allocations(run_no, dump.headers)
-        self.add_reuse(run_no, [(dump.headers[line.header].index, line) for line in dump.reuse])
+        self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
         self.add_values(
             run_no, dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes, dump.used
         )
@@ -199,7 +199,7 @@ class Batch:
                 flags.is_constant,
                 flags.is_thread_local,
             )
-            rows.append((header.index, header.size, *flags[:10], kind))
+            rows.append((header.allocation, header.size, *flags[:10], kind))
         self._extend("allocations", run_no, rows)
 
     def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:

@@ -273,7 +273,8 @@ class LargeDump:
         start = text.find("<")
         last = text.rfind("<", 0, text.rfind("\n positions:\n") + 1)
         if start < 0 or last < 0:
-            return self._none_left(text)
+            self._require_empty(text)
+            return None
         low, high = self._used, int(np.searchsorted(self._ids, _id_at(text, last), "right"))
         if low >= len(self._ids) or self._ids[low] != _id_at(text, start):
             raise self._mismatch(low)
@@ -281,7 +282,7 @@ class LargeDump:
         assert self._values is not None
         return self._values.slice(low, high - low)
 
-    def _none_left(self, text: str) -> None:
+    def _require_empty(self, text: str) -> None:
         if text.removeprefix("Used values:\n").strip("\n"):
             raise DumpError(
                 "bad-line",
@@ -460,9 +461,9 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
             file=file,
             section="allocations",
         )
-    first = scan.headers[0].index if scan.headers else 0
+    first = scan.headers[0].allocation if scan.headers else 0
     check_headers(scan.headers, first, file)
-    owners = [-1] * scan.orphans + [header.index for header in scan.headers for _ in range(header.values)]
+    owners = [-1] * scan.orphans + [header.allocation for header in scan.headers for _ in range(header.values)]
     columns = list(zip(*scan.values, strict=True)) or [()] * 8
     ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
     allocation_sizes = array("q", (header.size for header in scan.headers))
@@ -479,7 +480,7 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
     batch = Batch()
     batch.add_allocations(run_no, scan.headers)
     of_piece = [line for line in scan.reuse if line.header >= 0]
-    batch.add_reuse(run_no, [(scan.headers[line.header].index, line) for line in of_piece])
+    batch.add_reuse(run_no, [(scan.headers[line.header].allocation, line) for line in of_piece])
     write_tables(batch.tables(), directory, suffix)
     colors = [header.attributes.color for header in scan.headers]
     scan.notices.extend(
