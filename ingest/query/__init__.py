@@ -1,0 +1,1 @@
+"""Saved queries: their files, how they run, what they print, and how a database carries them."""

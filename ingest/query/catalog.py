@@ -1,0 +1,86 @@
+"""Find the saved queries: the shipped ones and those of a team's own folders."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.errors import UsageError
+from ingest.query.header import SavedQuery, read_query
+from ingest.resources import queries_dir
+
+__all__ = ["Catalog", "did_you_mean", "find_catalog", "shipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Query files by name; each is read when it is asked for."""
+
+    paths: Mapping[str, Path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.paths))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.paths
+
+    def load(self, name: str) -> SavedQuery:
+        """Read one query.
+
+        Raises:
+            UsageError: there is no such query, or its header is wrong.
+        """
+        path = self.paths.get(name)
+        if path is None:
+            raise UsageError(f"there is no query '{name}'{did_you_mean(name, self)}; `xbuf query` lists them")
+        return read_query(path)
+
+    def load_all(self) -> tuple[SavedQuery, ...]:
+        """Read all queries in order of their names.
+
+        Raises:
+            UsageError: a header is wrong.
+        """
+        return tuple(read_query(self.paths[name]) for name in self)
+
+
+def shipped() -> Catalog:
+    """Catalog of the queries that come with the tool."""
+    return Catalog(_files(queries_dir()))
+
+
+def find_catalog(folders: Sequence[Path] = ()) -> Catalog:
+    """Catalog of the shipped queries, of `folders` and of those in XBUF_QUERIES.
+
+    XBUF_QUERIES holds folders separated as in PATH. A user's query may not take the name of a shipped
+    one: scripts rely on what a shipped name means.
+
+    Raises:
+        UsageError: a folder is missing, or two files share a name.
+    """
+    paths = _files(queries_dir())
+    variable = os.environ.get("XBUF_QUERIES", "")
+    for folder in (*folders, *(Path(part) for part in variable.split(os.pathsep) if part)):
+        if not folder.is_dir():
+            raise UsageError(f"{folder}: is no folder of query files (--queries, XBUF_QUERIES)")
+        for name, path in _files(folder).items():
+            if paths.setdefault(name, path) != path:
+                raise UsageError(f"{path}: there is already a query '{name}' ({paths[name]}); rename the file")
+    return Catalog(paths)
+
+
+def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """Say which known words look alike, as a half sentence; empty when none does."""
+    candidates = list(known)
+    close = difflib.get_close_matches(word, candidates, n=3, cutoff=0.6)
+    if not close and len(word) >= 3:
+        close = [candidate for candidate in candidates if word in candidate][:3]
+    return f"; did you mean {' or '.join(prefix + candidate for candidate in close)}?" if close else ""
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Map the names of the query files of a folder to their paths."""
+    return {path.stem: path for path in sorted(folder.glob("*.sql"))}

@@ -1,0 +1,54 @@
+-- title: Agreement with XLA's own figures
+-- question: Do the figures of this database agree with those that XLA printed?
+-- note: The sum of allocations must equal the printed total. The slot that a dump calls the peak need not be the true one,
+--   and its printed bytes are unpadded; both are shown beside ours, with the bytes really live at the printed slot.
+--   Disagreements come first.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column run_id BIGINT: number of the run
+-- column total_agrees BOOLEAN: sum of allocations equals the printed total; NULL where none is printed
+-- column printed_total_bytes BIGINT [bytes]: total as printed
+-- column total_bytes BIGINT [bytes]: sum of allocations
+-- column peak_agrees BOOLEAN: the printed slot is a peak; NULL where none is printed
+-- column printed_peak_time BIGINT [slots]: slot of the peak as printed
+-- column peak_time BIGINT [slots]: slot of the peak
+-- column live_at_printed_bytes BIGINT [bytes]: bytes live at the printed slot
+-- column peak_bytes BIGINT [bytes]: bytes live at the peak
+-- column understated_percent DOUBLE [percent]: how far the printed slot is below the peak
+-- column printed_peak_bytes BIGINT [bytes]: sum of the printed peak list, unpadded
+-- column module VARCHAR: module of the run
+PREPARE agreement AS
+WITH at_printed AS (
+    SELECT
+        r.run_id,
+        sum(v.size_bytes - CASE WHEN g.end_time = r.printed_peak_time THEN g.handover_bytes ELSE 0 END)::BIGINT AS bytes
+    FROM runs AS r
+    JOIN ranges AS g ON g.run_id = r.run_id
+        AND g.start_time <= r.printed_peak_time AND g.end_time >= r.printed_peak_time
+    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    GROUP BY r.run_id
+),
+judged AS (
+    SELECT
+        r.run_id,
+        m.total_bytes = r.total_bytes AS total_agrees,
+        r.total_bytes AS printed_total_bytes,
+        m.total_bytes,
+        p.bytes = r.peak_bytes AS peak_agrees,
+        r.printed_peak_time,
+        r.peak_time,
+        p.bytes AS live_at_printed_bytes,
+        r.peak_bytes,
+        100.0 * (r.peak_bytes - p.bytes) / nullif(r.peak_bytes, 0) AS understated_percent,
+        r.printed_peak_bytes,
+        r.module
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN run_summary AS m USING (run_id)
+    LEFT JOIN at_printed AS p USING (run_id)
+)
+SELECT j.*
+FROM judged AS j
+ORDER BY coalesce(j.total_agrees, true), j.understated_percent DESC NULLS LAST, j.run_id
+LIMIT $top;
+
+EXECUTE agreement(top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,40 @@
+-- title: Buffers that cross a memory space
+-- question: Which buffers lie in an allocation of another color than their own?
+-- needs: values
+-- note: Since jaxlib 0.11 a dump lists such reuse; a separate color for temporaries on a GPU shows here as well.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column run_id BIGINT: number of the run
+-- column size_bytes BIGINT [bytes]: size of the buffer
+-- column value_color BIGINT: color of the buffer
+-- column allocation_color BIGINT: color of the allocation
+-- column printed BOOLEAN: the dump lists it as reuse by a different color
+-- column value VARCHAR: the buffer
+-- column shape VARCHAR: its shape with layout
+-- column allocation_index BIGINT: number of the allocation
+-- column kind VARCHAR: kind of the allocation
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column module VARCHAR: module of the run
+PREPARE color_crossings AS
+SELECT
+    v.run_id,
+    v.size_bytes,
+    coalesce(c.color, v.color) AS value_color,
+    a.color AS allocation_color,
+    c.value_id IS NOT NULL AS printed,
+    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    v.shape,
+    v.allocation_index,
+    a.kind,
+    v.op_name,
+    r.module
+FROM selected_runs($run, $label, $module) AS r
+JOIN "values" AS v USING (run_id)
+JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
+    AND c.allocation_index = v.allocation_index
+WHERE v.color <> a.color OR c.value_id IS NOT NULL
+ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+LIMIT $top;
+
+EXECUTE color_crossings(top := 20, run := NULL, label := NULL, module := NULL);

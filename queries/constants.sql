@@ -1,0 +1,37 @@
+-- title: Constants
+-- question: Which constants are embedded in the program, and how big are they?
+-- needs: values
+-- note: A row is an allocation, with the largest constant in it. Not every backend puts constants in allocations of their own.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column run_id BIGINT: number of the run
+-- column size_bytes BIGINT [bytes]: size of the allocation
+-- column value VARCHAR: the constant
+-- column shape VARCHAR: its shape with layout
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column source VARCHAR: source file and line
+-- column allocation_index BIGINT: number of the allocation
+-- column color BIGINT: memory space
+-- column percent DOUBLE [percent]: share of all allocations of the run
+-- column module VARCHAR: module of the run
+PREPARE constants AS
+SELECT
+    a.run_id,
+    any_value(a.size_bytes) AS size_bytes,
+    arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS "value",
+    arg_min(v.shape, (-v.size_bytes, v.value_id)) AS shape,
+    arg_min(v.op_name, (-v.size_bytes, v.value_id)) AS op_name,
+    arg_min(v.source_file || coalesce(':' || v.source_line, ''), (-v.size_bytes, v.value_id)) AS source,
+    a.allocation_index,
+    any_value(a.color) AS color,
+    100.0 * any_value(a.size_bytes) / nullif(any_value(m.total_bytes), 0) AS percent,
+    any_value(r.module) AS module
+FROM selected_runs($run, $label, $module) AS r
+JOIN run_summary AS m USING (run_id)
+JOIN allocations AS a ON a.run_id = r.run_id AND a.is_constant
+LEFT JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
+GROUP BY a.run_id, a.allocation_index
+ORDER BY size_bytes DESC, a.run_id, a.allocation_index
+LIMIT $top;
+
+EXECUTE constants(top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,90 @@
+-- title: Donation honoured or missed
+-- question: Which parameters share their memory with a result, and which could have?
+-- needs: values
+-- note: honoured: the parameter's allocation also leaves the program. missed: it does not, though a result of the same
+--   type, dimensions and size has an allocation of its own; whether the program asked for donation is not in the dump.
+--   no fit: no such result. Each result is matched with one parameter only.
+-- example: --status missed
+-- parameter top BIGINT = 50: rows to show
+-- parameter status VARCHAR = 'all' in (all, honoured, missed, no fit): only these
+-- column run_id BIGINT: number of the run
+-- column status VARCHAR: honoured, missed or no fit
+-- column size_bytes BIGINT [bytes]: size of the parameter's allocation
+-- column parameter_number BIGINT: number of the parameter, from 0
+-- column parameter_index VARCHAR: which part of the parameter; {} is the whole
+-- column name VARCHAR: name that the program gave it, else its instruction
+-- column result VARCHAR: value that shares its memory, or that could have
+-- column shape VARCHAR: shape of the parameter
+-- column allocation_index BIGINT: number of the parameter's allocation
+-- column module VARCHAR: module of the run
+PREPARE donation AS
+WITH chosen AS (
+    SELECT r.run_id, r.module FROM selected_runs($run, $label, $module) AS r
+),
+held AS (
+    -- The value that the parameter itself is: the first one in its allocation.
+    SELECT
+        a.run_id,
+        a.allocation_index,
+        arg_min(v.value_id, (v.opcode IS DISTINCT FROM 'parameter', v.value_id)) AS value_id
+    FROM chosen AS c
+    JOIN allocations AS a ON a.run_id = c.run_id AND a.parameter_number IS NOT NULL
+    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
+    GROUP BY a.run_id, a.allocation_index
+),
+parameters AS (
+    SELECT
+        a.run_id, a.allocation_index, a.parameter_number, a.parameter_shape_index, a.size_bytes, a.maybe_live_out,
+        v.shape, v.dtype, v.dimensions,
+        coalesce(v.op_name, v.instruction) AS name,
+        row_number() OVER (
+            PARTITION BY a.run_id, a.maybe_live_out, a.size_bytes, v.dtype, v.dimensions
+            ORDER BY a.parameter_number, a.allocation_index
+        ) AS number
+    FROM held AS h
+    JOIN allocations AS a ON a.run_id = h.run_id AND a.allocation_index = h.allocation_index
+    JOIN "values" AS v ON v.run_id = h.run_id AND v.value_id = h.value_id
+    WHERE v.dimensions IS NOT NULL
+),
+results AS (
+    SELECT
+        a.run_id, a.allocation_index, a.size_bytes, a.parameter_number IS NOT NULL AS donated,
+        v.dtype, v.dimensions,
+        CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+        row_number() OVER (
+            PARTITION BY a.run_id, donated, a.size_bytes, v.dtype, v.dimensions ORDER BY a.allocation_index
+        ) AS number
+    FROM chosen AS c
+    JOIN allocations AS a ON a.run_id = c.run_id AND a.maybe_live_out
+    JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+    JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+),
+judged AS (
+    SELECT
+        p.run_id,
+        CASE WHEN p.maybe_live_out THEN 'honoured' WHEN f."value" IS NOT NULL THEN 'missed' ELSE 'no fit' END AS status,
+        p.size_bytes,
+        p.parameter_number,
+        p.parameter_shape_index AS parameter_index,
+        p.name,
+        coalesce(d."value", f."value") AS result,
+        p.shape,
+        p.allocation_index,
+        c.module
+    FROM parameters AS p
+    JOIN chosen AS c USING (run_id)
+    LEFT JOIN results AS d
+        ON d.donated AND d.run_id = p.run_id AND d.allocation_index = p.allocation_index
+    LEFT JOIN results AS f
+        ON NOT f.donated AND NOT p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
+        AND f.dtype = p.dtype AND f.dimensions = p.dimensions AND f.number = p.number
+)
+SELECT j.*
+FROM judged AS j
+WHERE $status = 'all' OR j.status = $status
+ORDER BY
+    CASE j.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
+    j.size_bytes DESC, j.run_id, j.parameter_number, j.allocation_index
+LIMIT $top;
+
+EXECUTE donation(top := 50, status := 'all', run := NULL, label := NULL, module := NULL);

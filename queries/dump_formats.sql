@@ -1,0 +1,27 @@
+-- title: Formats of the dumps
+-- question: Which formats of dumps are loaded, and which sections are missing?
+-- note: XLA stamps no version on a dump; a format is the list of features that its text showed.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column runs BIGINT [count]: runs of this format
+-- column without_uses BIGINT [count]: of these, runs without positions and uses
+-- column without_ranges BIGINT [count]: of these, runs without live ranges
+-- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown
+-- column features VARCHAR: features, in alphabetical order
+-- column example_run_id BIGINT: first run of this format
+-- column example VARCHAR: its module
+PREPARE dump_formats AS
+SELECT
+    count(*) AS runs,
+    count(*) FILTER (NOT r.has_values) AS without_uses,
+    count(*) FILTER (NOT r.has_ranges) AS without_ranges,
+    r.backend,
+    array_to_string(list_sort(r.format), ' ') AS features,
+    min(r.run_id) AS example_run_id,
+    arg_min(r.module, r.run_id) AS example
+FROM selected_runs($run, $label, $module) AS r
+GROUP BY r.backend, features
+ORDER BY runs DESC, features, r.backend
+LIMIT $top;
+
+EXECUTE dump_formats(top := 20, run := NULL, label := NULL, module := NULL);

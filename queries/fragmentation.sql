@@ -1,0 +1,45 @@
+-- title: Fragmentation of the temporary arenas
+-- question: How far is each temporary arena from the bytes that are live in it?
+-- needs: ranges
+-- note: Fragmentation is a bracket, not one number. The lower bound counts an operand together with the result that reads
+--   it (closed ranges, shared bytes once); the upper bound lets a value go at the slot of its last use (half-open ranges).
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- parameter color BIGINT = NULL: only arenas of this memory space
+-- column run_id BIGINT: number of the run
+-- column allocation_index BIGINT: number of the arena
+-- column color BIGINT: memory space
+-- column arena_bytes BIGINT [bytes]: size of the arena
+-- column unused_least_bytes BIGINT [bytes]: arena minus peak, lower bound of the fragmentation
+-- column unused_most_bytes BIGINT [bytes]: arena minus released peak, upper bound of the fragmentation
+-- column least_percent DOUBLE [percent]: lower bound as a share of the arena
+-- column most_percent DOUBLE [percent]: upper bound as a share of the arena
+-- column peak_bytes BIGINT [bytes]: most bytes live in the arena, closed ranges
+-- column released_peak_bytes BIGINT [bytes]: most bytes live in the arena, half-open ranges
+-- column reuse DOUBLE [ratio]: sum of the sizes of all values placed in it, over its size
+-- column packed_values BIGINT [count]: values placed in it
+-- column module VARCHAR: module of the run
+PREPARE fragmentation AS
+SELECT
+    o.run_id,
+    o.allocation_index,
+    o.color,
+    o.size_bytes AS arena_bytes,
+    o.size_bytes - o.peak_bytes AS unused_least_bytes,
+    o.size_bytes - o.released_peak_bytes AS unused_most_bytes,
+    100.0 * (o.size_bytes - o.peak_bytes) / o.size_bytes AS least_percent,
+    100.0 * (o.size_bytes - o.released_peak_bytes) / o.size_bytes AS most_percent,
+    o.peak_bytes,
+    o.released_peak_bytes,
+    o.packed_bytes / o.size_bytes AS reuse,
+    o.packed_values,
+    r.module
+FROM selected_runs($run, $label, $module) AS r
+JOIN arena_occupancy AS o USING (run_id)
+WHERE o.size_bytes > 0
+  AND o.peak_bytes IS NOT NULL
+  AND ($color IS NULL OR o.color = $color)
+ORDER BY unused_least_bytes DESC, unused_most_bytes DESC, o.run_id, o.allocation_index
+LIMIT $top;
+
+EXECUTE fragmentation(top := 20, color := NULL, run := NULL, label := NULL, module := NULL);

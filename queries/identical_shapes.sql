@@ -1,0 +1,34 @@
+-- title: Identical shapes at once
+-- question: How many buffers of one shape are live at the peak at once?
+-- needs: ranges
+-- note: Many equal buffers at once often mean that a loop or a batch is kept whole. Bytes shared by several values count once.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- parameter min_buffers BIGINT = 2: fewest buffers of a shape
+-- column run_id BIGINT: number of the run
+-- column buffers BIGINT [count]: buffers of this shape at the peak
+-- column bytes BIGINT [bytes]: their bytes
+-- column each_bytes BIGINT [bytes]: size of one
+-- column shape VARCHAR: shape with layout
+-- column opcodes VARCHAR: opcodes that made them
+-- column names VARCHAR: their names, at most 10
+-- column module VARCHAR: module of the run
+PREPARE identical_shapes AS
+SELECT
+    p.run_id,
+    count(*) AS buffers,
+    sum(p.bytes_at_peak)::BIGINT AS bytes,
+    max(p.size_bytes) AS each_bytes,
+    p.shape,
+    array_to_string(list_sort(list(DISTINCT p.opcode)), ' ') AS opcodes,
+    array_to_string(list_slice(list(p."value" ORDER BY p.value_id), 1, 10), ' ') AS names,
+    any_value(r.module) AS module
+FROM selected_runs($run, $label, $module) AS r
+JOIN values_at_peak AS p USING (run_id)
+WHERE p.bytes_at_peak > 0
+GROUP BY p.run_id, p.shape
+HAVING count(*) >= $min_buffers
+ORDER BY bytes DESC, p.run_id, p.shape
+LIMIT $top;
+
+EXECUTE identical_shapes(top := 20, min_buffers := 2, run := NULL, label := NULL, module := NULL);

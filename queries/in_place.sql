@@ -1,0 +1,71 @@
+-- title: In place or copied
+-- question: Which updates of a part of an array, and which copies, work in place and which need a second buffer?
+-- needs: uses
+-- note: in place: the result lies at the address of an operand of the same type and dimensions that it reads. Looked at are
+--   dynamic-update-slice, scatter, fusions named after them, and copy. NULL: the dump does not tell the operand.
+-- example: --verdict copied
+-- parameter top BIGINT = 20: rows to show
+-- parameter verdict VARCHAR = 'all' in (all, in place, copied): only these
+-- parameter min_bytes BIGINT [bytes] = 0: smallest result to show
+-- column run_id BIGINT: number of the run
+-- column verdict VARCHAR: in place or copied; NULL if unknown
+-- column size_bytes BIGINT [bytes]: size of the result
+-- column value VARCHAR: the result
+-- column opcode VARCHAR: opcode of its instruction
+-- column operand VARCHAR: operand that it shares its memory with, or that was copied
+-- column shape VARCHAR: shape of the result
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column source VARCHAR: source file and line
+-- column module VARCHAR: module of the run
+PREPARE in_place AS
+WITH updates AS (
+    SELECT v.*, r.module
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN "values" AS v USING (run_id)
+    WHERE r.has_values
+      AND v.dimensions IS NOT NULL
+      AND v.size_bytes >= $min_bytes
+      AND NOT v.is_phi
+      AND (v.opcode IN ('dynamic-update-slice', 'scatter', 'copy')
+           OR (v.opcode = 'fusion'
+               AND regexp_matches(v.instruction, 'dynamic.update.slice|(^|[^e].)scatter')))
+),
+operands AS (
+    SELECT
+        u.run_id,
+        u.value_id,
+        bool_or(o.allocation_index = u.allocation_index AND o.offset_bytes = u.offset_bytes) AS shared,
+        arg_min(
+            CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END,
+            (o.allocation_index <> u.allocation_index OR o.offset_bytes <> u.offset_bytes, x.operand_number, o.value_id)
+        ) AS operand
+    FROM updates AS u
+    JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
+    JOIN "values" AS o ON o.run_id = x.run_id AND o.value_id = x.value_id
+        AND o.dtype = u.dtype AND o.dimensions = u.dimensions
+    WHERE u.opcode = 'fusion' OR x.operand_number = 0
+    GROUP BY u.run_id, u.value_id
+),
+judged AS (
+    SELECT
+        u.run_id,
+        CASE o.shared WHEN true THEN 'in place' WHEN false THEN 'copied' END AS verdict,
+        u.size_bytes,
+        CASE WHEN u.shape_index = '{}' THEN u.instruction ELSE u.instruction || u.shape_index END AS "value",
+        u.opcode,
+        o.operand,
+        u.shape,
+        u.op_name,
+        u.source_file || coalesce(':' || u.source_line, '') AS source,
+        u.module,
+        u.value_id
+    FROM updates AS u
+    LEFT JOIN operands AS o ON o.run_id = u.run_id AND o.value_id = u.value_id
+)
+SELECT j.* EXCLUDE (value_id)
+FROM judged AS j
+WHERE $verdict = 'all' OR j.verdict = $verdict
+ORDER BY j.size_bytes DESC, j.run_id, j.value_id
+LIMIT $top;
+
+EXECUTE in_place(top := 20, verdict := 'all', min_bytes := 0, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,55 @@
+-- title: Largest live-out buffers
+-- question: Which buffers that outlive the program are the largest, by memory space (color) or by TPU tiling?
+-- needs: values
+-- note: A row is an allocation, so a donated parameter and its result count once. An allocation can hold several values
+--   in turn; the one shown is the one that leaves the program. --by gives the largest of each color or tiling.
+-- example: --top 5 --by tiling
+-- parameter top BIGINT = 20: rows to show; with --by, rows for each color or tiling
+-- parameter by VARCHAR = 'all' in (all, color, tiling): rank all together, or within each color or tiling
+-- parameter color BIGINT = NULL: only this memory space
+-- parameter tiling VARCHAR = NULL: only this tiling, e.g. 'T(8,128)'; 'none' for untiled
+-- column run_id BIGINT: number of the run
+-- column size_bytes BIGINT [bytes]: size of the allocation
+-- column color BIGINT: memory space
+-- column space VARCHAR: name of the memory space, NULL if unknown
+-- column tiling VARCHAR: tiles of the layout, NULL if not tiled
+-- column shape VARCHAR: shape of the value that leaves
+-- column value VARCHAR: that value
+-- column kind VARCHAR: output, or parameter+output (donated)
+-- column opcode VARCHAR: opcode of its instruction
+-- column allocation_index BIGINT: number of the allocation
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column source VARCHAR: source file and line
+-- column module VARCHAR: module of the run
+PREPARE largest_live_out AS
+SELECT
+    a.run_id,
+    a.size_bytes,
+    a.color,
+    s.space,
+    v.tiling,
+    v.shape,
+    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    a.kind,
+    v.opcode,
+    a.allocation_index,
+    v.op_name,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    r.module
+FROM selected_runs($run, $label, $module) AS r
+JOIN allocations AS a ON a.run_id = r.run_id AND a.maybe_live_out
+JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+LEFT JOIN memory_spaces AS s ON s.backend = r.backend AND s.color = a.color
+WHERE ($color IS NULL OR a.color = $color)
+  AND ($tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling)
+QUALIFY row_number() OVER (
+    PARTITION BY CASE $by WHEN 'color' THEN a.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END
+    ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index
+) <= coalesce($top, 9223372036854775807)
+ORDER BY
+    CASE $by WHEN 'color' THEN a.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END,
+    a.size_bytes DESC, a.run_id, a.allocation_index;
+
+EXECUTE largest_live_out(
+    top := 20, by := 'all', color := NULL, tiling := NULL, run := NULL, label := NULL, module := NULL);

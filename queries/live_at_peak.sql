@@ -1,0 +1,46 @@
+-- title: Live at the peak
+-- question: What is live at the peak of a module, biggest first, and which operation and source line made it?
+-- needs: ranges
+-- note: The peak is recomputed from live ranges and allocated sizes; the dump's own "(peak)" slot can be wrong. Bytes
+--   shared by several values count once, so the column adds up to the peak. The module with the highest peak comes first.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- parameter color BIGINT = NULL: only this memory space
+-- column run_id BIGINT: number of the run
+-- column bytes BIGINT [bytes]: bytes at the peak, padding included
+-- column percent DOUBLE [percent]: share of the run's peak
+-- column cumulative_bytes BIGINT [bytes]: sum down to this row, within the run
+-- column value VARCHAR: what is live
+-- column opcode VARCHAR: opcode of its instruction
+-- column shape VARCHAR: its shape with layout
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column source VARCHAR: source file and line
+-- column kind VARCHAR: kind of its allocation
+-- column color BIGINT: memory space
+-- column peak_time BIGINT [slots]: slot of the peak
+-- column module VARCHAR: module of the run
+PREPARE live_at_peak AS
+SELECT
+    p.run_id,
+    p.bytes_at_peak AS bytes,
+    100.0 * p.bytes_at_peak / nullif(r.peak_bytes, 0) AS percent,
+    (sum(p.bytes_at_peak) OVER (
+        PARTITION BY p.run_id ORDER BY p.bytes_at_peak DESC, p.value_id ROWS UNBOUNDED PRECEDING
+    ))::BIGINT AS cumulative_bytes,
+    p."value",
+    p.opcode,
+    p.shape,
+    p.op_name,
+    p.source_file || coalesce(':' || p.source_line, '') AS source,
+    p.kind,
+    p.color,
+    p.peak_time,
+    r.module
+FROM selected_runs($run, $label, $module) AS r
+JOIN values_at_peak AS p USING (run_id)
+WHERE p.bytes_at_peak > 0
+  AND ($color IS NULL OR p.color = $color)
+ORDER BY r.peak_bytes DESC, p.run_id, p.bytes_at_peak DESC, p.value_id
+LIMIT $top;
+
+EXECUTE live_at_peak(top := 20, color := NULL, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,71 @@
+-- title: Long-lived large buffers
+-- question: Which results of operations hold much memory for long, and which last use holds them?
+-- needs: ranges
+-- note: Ranked by size times slots. Parameters and constants, which live throughout anyway, are left out. The last use is
+--   the latest scheduled one within the range; NULL for what leaves the program or is never read.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- parameter min_bytes BIGINT [bytes] = 0: smallest buffer to show
+-- column run_id BIGINT: number of the run
+-- column size_bytes BIGINT [bytes]: size of the buffer
+-- column slots BIGINT [slots]: slots in which it is live
+-- column percent DOUBLE [percent]: slots as a share of the schedule
+-- column value VARCHAR: the buffer
+-- column last_use VARCHAR: instruction that reads it last
+-- column live_out BOOLEAN: its allocation leaves the program
+-- column start_time BIGINT [slots]: first slot at which it is live
+-- column end_time BIGINT [slots]: last slot at which it is live
+-- column opcode VARCHAR: opcode of its instruction
+-- column shape VARCHAR: its shape with layout
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column source VARCHAR: source file and line
+-- column module VARCHAR: module of the run
+PREPARE longest_lived AS
+WITH longest AS (
+    -- The ranking comes first, so that uses are looked up for the rows shown only.
+    SELECT
+        v.*,
+        g.start_time,
+        g.end_time,
+        g.end_time - g.start_time + 1 AS slots,
+        r.schedule_length,
+        r.module,
+        a.maybe_live_out
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN ranges AS g ON g.run_id = r.run_id
+    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id AND v.size_bytes >= $min_bytes
+    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    WHERE a.parameter_number IS NULL
+      AND NOT a.is_constant
+      AND coalesce(v.opcode, '') NOT IN ('parameter', 'constant')
+    ORDER BY v.size_bytes::DOUBLE * slots DESC, v.run_id, v.value_id
+    LIMIT $top
+),
+last_uses AS (
+    SELECT l.run_id, l.value_id, arg_max(u.instruction, (s.time, u.position)) AS instruction
+    FROM longest AS l
+    JOIN uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
+    JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction AND s.time <= l.end_time
+    WHERE NOT (l.maybe_live_out AND l.end_time >= l.schedule_length)
+    GROUP BY l.run_id, l.value_id
+)
+SELECT
+    l.run_id,
+    l.size_bytes,
+    l.slots,
+    100.0 * l.slots / nullif(l.schedule_length + 1, 0) AS percent,
+    CASE WHEN l.shape_index = '{}' THEN l.instruction ELSE l.instruction || l.shape_index END AS "value",
+    u.instruction AS last_use,
+    l.maybe_live_out AS live_out,
+    l.start_time,
+    l.end_time,
+    l.opcode,
+    l.shape,
+    l.op_name,
+    l.source_file || coalesce(':' || l.source_line, '') AS source,
+    l.module
+FROM longest AS l
+LEFT JOIN last_uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
+ORDER BY l.size_bytes::DOUBLE * l.slots DESC, l.run_id, l.value_id;
+
+EXECUTE longest_lived(top := 20, min_bytes := 0, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,34 @@
+-- title: Memory by opcode
+-- question: Which kinds of operation made what is live at the peak?
+-- needs: ranges
+-- note: Bytes live at the peak, each byte once, padding included. The module with the highest peak comes first.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column run_id BIGINT: number of the run
+-- column bytes BIGINT [bytes]: bytes live at the peak
+-- column percent DOUBLE [percent]: share of the run's peak
+-- column opcode VARCHAR: opcode of the defining instruction, NULL where the dump does not tell
+-- column values BIGINT [count]: values
+-- column largest_bytes BIGINT [bytes]: bytes of the largest of them
+-- column largest VARCHAR: the largest of them
+-- column shape VARCHAR: shape of the largest
+-- column module VARCHAR: module of the run
+PREPARE memory_by_opcode AS
+SELECT
+    p.run_id,
+    sum(p.bytes_at_peak)::BIGINT AS bytes,
+    100.0 * sum(p.bytes_at_peak) / nullif(any_value(r.peak_bytes), 0) AS percent,
+    p.opcode,
+    count(*) AS "values",
+    max(p.bytes_at_peak) AS largest_bytes,
+    arg_min(p."value", (-p.bytes_at_peak, p.value_id)) AS largest,
+    arg_min(p.shape, (-p.bytes_at_peak, p.value_id)) AS shape,
+    any_value(r.module) AS module
+FROM selected_runs($run, $label, $module) AS r
+JOIN values_at_peak AS p USING (run_id)
+WHERE p.bytes_at_peak > 0
+GROUP BY p.run_id, p.opcode
+ORDER BY any_value(r.peak_bytes) DESC, p.run_id, bytes DESC, p.opcode
+LIMIT $top;
+
+EXECUTE memory_by_opcode(top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,38 @@
+-- title: Growth of the peak between two versions
+-- question: Which modules' peaks grew or shrank between two sets of runs, for example two versions of jaxlib?
+-- note: Modules are matched by name; of several runs of one name on a side, the one of the newest import with the highest
+--   peak stands for it. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without
+--   sides the last import is compared with the earlier ones. buffer_changes tells which buffers did it.
+-- example: --before jax=0.6.2 --after jax=0.7.0
+-- parameter before VARCHAR = NULL: runs to compare from
+-- parameter after VARCHAR = NULL: runs to compare to
+-- parameter top BIGINT = 20: rows to show
+-- column module VARCHAR: module
+-- column change_bytes BIGINT [bytes]: growth of the peak; NULL where a side has no ranges
+-- column change_percent DOUBLE [percent]: growth of the peak
+-- column before_peak_bytes BIGINT [bytes]: peak before
+-- column after_peak_bytes BIGINT [bytes]: peak after
+-- column change_total_bytes BIGINT [bytes]: growth of the sum of allocations
+-- column before_total_bytes BIGINT [bytes]: sum of allocations before
+-- column after_total_bytes BIGINT [bytes]: sum of allocations after
+-- column before_run_id BIGINT: run compared from
+-- column after_run_id BIGINT: run compared to
+PREPARE peak_growth AS
+SELECT
+    p.module,
+    a.peak_bytes - b.peak_bytes AS change_bytes,
+    100.0 * (a.peak_bytes - b.peak_bytes) / nullif(b.peak_bytes, 0) AS change_percent,
+    b.peak_bytes AS before_peak_bytes,
+    a.peak_bytes AS after_peak_bytes,
+    a.total_bytes - b.total_bytes AS change_total_bytes,
+    b.total_bytes AS before_total_bytes,
+    a.total_bytes AS after_total_bytes,
+    p.before_run_id,
+    p.after_run_id
+FROM run_pairs($before, $after, $run, $label, $module) AS p
+JOIN run_summary AS b ON b.run_id = p.before_run_id
+JOIN run_summary AS a ON a.run_id = p.after_run_id
+ORDER BY abs(coalesce(a.peak_bytes - b.peak_bytes, a.total_bytes - b.total_bytes)) DESC, p.module
+LIMIT $top;
+
+EXECUTE peak_growth(before := NULL, after := NULL, top := 20, run := NULL, label := NULL, module := NULL);

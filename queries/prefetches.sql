@@ -1,0 +1,85 @@
+-- title: Prefetches
+-- question: Which copies between memory spaces run ahead of their use, how large are they and how long do they take up memory?
+-- needs: ranges
+-- note: A pair of copy-start and copy-done (or slice-start and slice-done) moves data while other instructions run. Slots in
+--   flight are instructions scheduled between the two, not time.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- column run_id BIGINT: number of the run
+-- column size_bytes BIGINT [bytes]: size of the copy
+-- column from_color BIGINT: memory space copied from, NULL if unknown
+-- column to_color BIGINT: memory space copied to
+-- column value VARCHAR: the copy
+-- column source VARCHAR: value that is copied
+-- column start_time BIGINT [slots]: slot of the start
+-- column done_time BIGINT [slots]: slot of the done
+-- column slots_in_flight BIGINT [slots]: slots between start and done
+-- column first_use VARCHAR: instruction that reads the copy first
+-- column first_use_time BIGINT [slots]: slot of that instruction
+-- column held_slots BIGINT [slots]: slots in which the copy takes up memory
+-- column cross_program BOOLEAN: prefetched for the next execution of the program
+-- column shape VARCHAR: shape with layout
+-- column module VARCHAR: module of the run
+PREPARE prefetches AS
+WITH copies AS (
+    SELECT v.*, a.color AS to_color, g.start_time, g.end_time, r.module
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN "values" AS v USING (run_id)
+    JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    WHERE v.dimensions IS NOT NULL
+      AND (v.opcode IN ('copy-start', 'slice-start', 'dynamic-slice-start')
+           OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
+      -- The destination is element 0 of copy-start; the flag that tells completion is a scalar.
+      AND len(v.dimensions) > 0
+    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    LIMIT $top
+),
+readers AS (
+    SELECT
+        c.run_id,
+        c.value_id,
+        min(s.time) FILTER (x.instruction LIKE '%-done%') AS done_time,
+        min(s.time) FILTER (x.instruction NOT LIKE '%-done%') AS first_use_time,
+        arg_min(x.instruction, (s.time, x.position)) FILTER (x.instruction NOT LIKE '%-done%') AS first_use
+    FROM copies AS c
+    JOIN uses AS x ON x.run_id = c.run_id AND x.value_id = c.value_id
+    JOIN schedule AS s ON s.run_id = x.run_id AND s.instruction = x.instruction
+    GROUP BY c.run_id, c.value_id
+),
+sources AS (
+    SELECT
+        c.run_id,
+        c.value_id,
+        arg_min(
+            CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END, o.value_id
+        ) AS "value",
+        arg_min(a.color, o.value_id) AS color
+    FROM copies AS c
+    JOIN uses AS x ON x.run_id = c.run_id AND x.instruction = c.instruction AND x.operand_number = 0
+    JOIN "values" AS o ON o.run_id = x.run_id AND o.value_id = x.value_id
+    JOIN allocations AS a ON a.run_id = o.run_id AND a.allocation_index = o.allocation_index
+    GROUP BY c.run_id, c.value_id
+)
+SELECT
+    c.run_id,
+    c.size_bytes,
+    o.color AS from_color,
+    c.to_color,
+    CASE WHEN c.shape_index = '{}' THEN c.instruction ELSE c.instruction || c.shape_index END AS "value",
+    o."value" AS source,
+    c.start_time,
+    d.done_time,
+    d.done_time - c.start_time AS slots_in_flight,
+    d.first_use,
+    d.first_use_time,
+    c.end_time - c.start_time + 1 AS held_slots,
+    contains(c.instruction_text, 'cross_program_prefetch_index') AS cross_program,
+    c.shape,
+    c.module
+FROM copies AS c
+LEFT JOIN readers AS d ON d.run_id = c.run_id AND d.value_id = c.value_id
+LEFT JOIN sources AS o ON o.run_id = c.run_id AND o.value_id = c.value_id
+ORDER BY c.size_bytes DESC, c.run_id, c.value_id;
+
+EXECUTE prefetches(top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,35 @@
+-- title: Retraces
+-- question: Which jit names were compiled more than once, and how many bytes do their modules need?
+-- note: Counts dumps of one module name; distinct contents tell recompilations of something new from repeated dumps. The sum
+--   is over all modules of the name, which need not be in memory at the same time.
+-- example: --top 5
+-- parameter top BIGINT = 20: rows to show
+-- parameter min_modules BIGINT = 2: fewest dumps of a name
+-- column module VARCHAR: module name
+-- column modules BIGINT [count]: dumps of that name
+-- column contents BIGINT [count]: of these, distinct contents
+-- column largest_peak_bytes BIGINT [bytes]: highest peak among them
+-- column largest_total_bytes BIGINT [bytes]: greatest sum of allocations among them
+-- column sum_total_bytes BIGINT [bytes]: sum over all of them of their allocations
+-- column smallest_total_bytes BIGINT [bytes]: least sum of allocations among them
+-- column largest_run_id BIGINT: run with the greatest sum of allocations
+-- column directories BIGINT [count]: dump directories that they are in
+PREPARE retraces AS
+SELECT
+    r.module,
+    count(*) AS modules,
+    count(DISTINCT r.content_sha256) AS contents,
+    max(m.peak_bytes) AS largest_peak_bytes,
+    max(m.total_bytes) AS largest_total_bytes,
+    sum(m.total_bytes)::BIGINT AS sum_total_bytes,
+    min(m.total_bytes) AS smallest_total_bytes,
+    arg_min(r.run_id, (-m.total_bytes, r.run_id)) AS largest_run_id,
+    count(DISTINCT r.dump_dir) AS directories
+FROM selected_runs($run, $label, $module) AS r
+JOIN run_summary AS m USING (run_id)
+GROUP BY r.module
+HAVING count(*) >= $min_modules
+ORDER BY modules DESC, sum_total_bytes DESC, r.module
+LIMIT $top;
+
+EXECUTE retraces(top := 20, min_modules := 2, run := NULL, label := NULL, module := NULL);

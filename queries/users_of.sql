@@ -1,0 +1,58 @@
+-- title: Users of a buffer
+-- question: Which instructions use a buffer, and as which operand?
+-- needs: uses
+-- note: The name is the defining instruction, with the shape index where the result is a tuple; a glob finds several. Without
+--   a name the largest buffers are shown.
+-- example: --value 'all-reduce*'
+-- parameter value VARCHAR = '*': name of the buffer, a glob
+-- parameter top BIGINT = 50: rows to show
+-- column run_id BIGINT: number of the run
+-- column value VARCHAR: the buffer
+-- column size_bytes BIGINT [bytes]: its size
+-- column uses BIGINT [count]: uses of the buffer
+-- column user VARCHAR: instruction that uses it; NULL for a buffer without uses
+-- column operand_number BIGINT: as which operand, from 0
+-- column operand_index VARCHAR: which part of that operand
+-- column time BIGINT [slots]: slot of that instruction; NULL inside of fusions and without a schedule
+-- column user_opcode VARCHAR: opcode of that instruction, NULL where it defines no value
+-- column shape VARCHAR: shape of the buffer
+-- column module VARCHAR: module of the run
+PREPARE users_of AS
+WITH wanted AS (
+    SELECT
+        v.run_id, v.value_id, v.size_bytes, v.shape, r.module,
+        CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value"
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN "values" AS v USING (run_id)
+    WHERE r.has_values
+      AND (v.instruction GLOB $value OR v.instruction || v.shape_index GLOB $value)
+    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    LIMIT $top
+),
+opcodes AS (
+    SELECT v.run_id, v.instruction, min(v.opcode) AS opcode
+    FROM wanted AS w
+    JOIN uses AS u ON u.run_id = w.run_id AND u.value_id = w.value_id
+    JOIN "values" AS v ON v.run_id = u.run_id AND v.instruction = u.instruction
+    GROUP BY v.run_id, v.instruction
+)
+SELECT
+    w.run_id,
+    w."value",
+    w.size_bytes,
+    count(u.instruction) OVER (PARTITION BY w.run_id, w.value_id) AS uses,
+    u.instruction AS "user",
+    u.operand_number,
+    u.operand_index,
+    s.time,
+    o.opcode AS user_opcode,
+    w.shape,
+    w.module
+FROM wanted AS w
+LEFT JOIN uses AS u ON u.run_id = w.run_id AND u.value_id = w.value_id
+LEFT JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction
+LEFT JOIN opcodes AS o ON o.run_id = u.run_id AND o.instruction = u.instruction
+ORDER BY w.size_bytes DESC, w.run_id, w.value_id, u.position
+LIMIT $top;
+
+EXECUTE users_of(value := '*', top := 50, run := NULL, label := NULL, module := NULL);

@@ -1,0 +1,55 @@
+-- title: What the last import brought
+-- question: What changed since an earlier import: which modules are new, and which changed their memory?
+-- note: A run is compared with the newest run of the same module from an earlier import (of several, the one with the
+--   highest peak). again: that content was loaded before.
+-- example: --top 5
+-- parameter since BIGINT = NULL: first import to report; NULL is the last one that loaded something
+-- parameter top BIGINT = 50: rows to show
+-- column module VARCHAR: module
+-- column run_id BIGINT: number of the run
+-- column status VARCHAR: new, changed or again
+-- column peak_bytes BIGINT [bytes]: peak; the sum of allocations where the run has no ranges
+-- column change_bytes BIGINT [bytes]: change against the earlier run
+-- column change_percent DOUBLE [percent]: change against the earlier run
+-- column earlier_run_id BIGINT: run compared with
+-- column import_id BIGINT: import that loaded the run
+-- column dump_dir VARCHAR: directory of the dump
+PREPARE whats_new AS
+WITH chosen AS (
+    SELECT r.run_id, r.import_id, r.module, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
+    FROM selected_runs($run, $label, $module) AS r
+),
+since AS (
+    SELECT coalesce($since, max(c.import_id)) AS import_id FROM chosen AS c
+),
+earlier AS (
+    SELECT
+        c.module,
+        arg_max(c.run_id, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS run_id,
+        arg_max(c.bytes, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS bytes
+    FROM chosen AS c, since AS s
+    WHERE c.import_id < s.import_id
+    GROUP BY c.module
+),
+known AS (
+    SELECT DISTINCT c.content_sha256 FROM chosen AS c, since AS s WHERE c.import_id < s.import_id
+)
+SELECT
+    c.module,
+    c.run_id,
+    CASE WHEN k.content_sha256 IS NOT NULL THEN 'again' WHEN e.run_id IS NULL THEN 'new' ELSE 'changed' END AS status,
+    c.bytes AS peak_bytes,
+    c.bytes - e.bytes AS change_bytes,
+    100.0 * (c.bytes - e.bytes) / nullif(e.bytes, 0) AS change_percent,
+    e.run_id AS earlier_run_id,
+    c.import_id,
+    c.dump_dir
+FROM chosen AS c
+JOIN since AS s ON c.import_id >= s.import_id
+LEFT JOIN earlier AS e ON e.module = c.module
+LEFT JOIN known AS k ON k.content_sha256 = c.content_sha256
+ORDER BY CASE status WHEN 'changed' THEN 0 WHEN 'new' THEN 1 ELSE 2 END, abs(change_bytes) DESC NULLS LAST,
+    c.bytes DESC NULLS LAST, c.run_id
+LIMIT $top;
+
+EXECUTE whats_new(since := NULL, top := 50, run := NULL, label := NULL, module := NULL);
