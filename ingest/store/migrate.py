@@ -6,10 +6,12 @@ whose schema is not at head.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike, fspath
 
+import duckdb
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
@@ -38,14 +40,15 @@ def head_revision() -> str | None:
 
 @contextmanager
 def open_engine(path: str | PathLike[str]) -> Iterator[sa.Engine]:
-    """Open the file for SQLAlchemy, in our storage version.
+    """Open the file for SQLAlchemy; a new file gets `STORAGE_VERSION`.
 
-    A new file gets `STORAGE_VERSION`; an older one is lifted to it. NullPool, because a pooled connection
-    holds DuckDB's file lock after close().
+    NullPool, because a pooled connection holds DuckDB's file lock after close(). It closes what is returned,
+    so there is nothing to reset; after a full disk that would only log a traceback.
     """
     engine = sa.create_engine(
         sa.URL.create("duckdb", database=fspath(path)),
         poolclass=NullPool,
+        pool_reset_on_return=None,
         connect_args={"config": {**CONFIG, "storage_compatibility_version": STORAGE_VERSION}},
     )
     try:
@@ -57,16 +60,44 @@ def open_engine(path: str | PathLike[str]) -> Iterator[sa.Engine]:
 def apply_migrations(path: str | PathLike[str], revision: str = "head", config: Config | None = None) -> None:
     """Bring the file to a revision, creating it where it is missing, and checkpoint it.
 
-    Raises sqlalchemy.exc.DBAPIError (with DuckDB's error as `orig`) or duckdb.Error; every revision that was
-    completed stays.
+    Every revision is one transaction. Raises duckdb.Error; the revisions completed before it stay.
     """
     config = config or alembic_config()
-    with open_engine(path) as engine:
-        with engine.connect() as connection:
-            config.attributes["connection"] = connection
-            command.upgrade(config, revision)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql("CHECKPOINT")
+    if os.path.exists(path):
+        _lift_storage(path)
+    try:
+        with open_engine(path) as engine:
+            with engine.connect() as connection:
+                config.attributes["connection"] = connection
+                command.upgrade(config, revision)
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.exec_driver_sql("CHECKPOINT")
+    except sa.exc.DBAPIError as error:
+        if isinstance(error.orig, duckdb.Error):
+            raise error.orig from error
+        raise
+
+
+def _lift_storage(path: str | PathLike[str]) -> None:
+    """Lift a file that a plain shell created to our storage version; others stay as they are.
+
+    The version given to connect() counts for new files alone. ATTACH lifts an old one, at the first
+    checkpoint that has something to write.
+    """
+    quoted = fspath(path).replace("'", "''")
+    with duckdb.connect(config=CONFIG) as connection:
+        try:
+            connection.execute(
+                f"ATTACH '{quoted}' AS file (TYPE duckdb, STORAGE_VERSION '{STORAGE_VERSION}')"
+            )
+        except duckdb.InvalidInputException as error:
+            if "cannot be lowered" in str(error):
+                return
+            raise
+        # One transaction: a kill must not leave the table.
+        connection.execute("BEGIN; CREATE TABLE file.main.xbuf_storage (i INTEGER)")
+        connection.execute("DROP TABLE file.main.xbuf_storage; COMMIT")
+        connection.execute("CHECKPOINT file")
 
 
 def check_drift(path: str | PathLike[str]) -> None:

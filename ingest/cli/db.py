@@ -1,0 +1,104 @@
+"""`xbuf db`: look at a database file and bring its schema up to date."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION, human_bytes
+
+if TYPE_CHECKING:
+    from ingest.store.database import DatabaseStatus
+
+_STATES = {
+    "current": "at head",
+    "older": "older than this xbuf: run xbuf db upgrade",
+    "newer": "newer than this xbuf: upgrade xbuf",
+    "empty": "no schema yet: run xbuf-ingest",
+}
+
+
+@click.group()
+def db() -> None:
+    """Look at the database file and upgrade its schema.
+
+    \b
+    Example:
+      xbuf db status
+    """
+
+
+@db.command()
+@DATABASE_OPTION
+@click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a database that another process holds.",
+)
+def upgrade(database: str, wait: float) -> None:
+    """Bring the schema of an existing database to the newest revision.
+
+    xbuf-ingest does this by itself. Each revision is applied whole or not at all.
+
+    \b
+    Example:
+      xbuf db upgrade --db xbuf.duckdb
+    """
+    from ingest.store.database import upgrade as upgrade_database
+
+    done = upgrade_database(database, wait_seconds=wait)
+    if done.before == done.after:
+        click.echo(f"{done.path}: {done.after}, nothing to do")
+    else:
+        click.echo(f"{done.path}: {done.before or 'no schema'} -> {done.after}")
+
+
+@db.command()
+@DATABASE_OPTION
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def status(database: str, format_: str) -> None:
+    """Show the schema revision, the storage version and the rows of every table.
+
+    \b
+    Example:
+      xbuf db status --format json
+    """
+    from ingest.store.database import status as read_status
+
+    found = read_status(database)
+    click.echo(json.dumps(_as_json(found)) if format_ == "json" else _as_table(found))
+
+
+def _as_table(found: DatabaseStatus) -> str:
+    facts = [
+        ("database", found.path),
+        ("size", human_bytes(found.file_bytes)),
+        ("schema", f"{found.revision or 'none'} ({_STATES[found.state]})"),
+        ("storage", f"DuckDB {found.storage_version}"),
+    ]
+    rows = [(table.name, f"{table.rows:,}") for table in found.tables]
+    name = max([len(name) for name, _ in [*facts, *rows]])
+    number = max([len(text) for _, text in rows], default=0)
+    lines = [f"{title:<{name}}  {text}" for title, text in facts]
+    if rows:
+        lines += ["", f"{'table':<{name}}  {'rows':>{number}}"]
+        lines += [f"{title:<{name}}  {text:>{number}}" for title, text in rows]
+    return "\n".join(lines)
+
+
+def _as_json(found: DatabaseStatus) -> dict[str, object]:
+    return {
+        "database": found.path,
+        "file_bytes": found.file_bytes,
+        "revision": found.revision,
+        "head": found.head,
+        "state": found.state,
+        "readable": found.readable,
+        "storage_version": found.storage_version,
+        "tables": {table.name: table.rows for table in found.tables},
+    }

@@ -1,0 +1,64 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import settings
+
+from ingest.store.database import open_database
+
+# The default deadline of 200 ms an example measures the machine's load, not the code.
+settings.register_profile("xbuf", deadline=None)
+settings.load_profile("xbuf")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a developer's own database out of the tests."""
+    monkeypatch.delenv("XBUF_DB", raising=False)
+
+
+@pytest.fixture(scope="session")
+def _new_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("database") / "xbuf.duckdb"
+    open_database(path).close()
+    return path
+
+
+@pytest.fixture
+def database(_new_database: Path, tmp_path: Path) -> Path:
+    """Path of an empty database at head: a copy, because creating one takes 0.2 s."""
+    return Path(shutil.copy(_new_database, tmp_path / "xbuf.duckdb"))
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open connection to an empty database at head; `database` is its path."""
+    with open_database(database) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def shared_corpus() -> Path:
+    """Folder of the 337 dump sets of many releases, which lies outside the repository."""
+    return _shared("corpus")
+
+
+@pytest.fixture(scope="session")
+def shared_seeds() -> Path:
+    """Folder of the five seed dumps, which lies outside the repository."""
+    return _shared("seeds")
+
+
+def _shared(name: str) -> Path:
+    folder = SHARED / name
+    if not folder.is_dir():
+        pytest.skip(f"../shared/{name} is not here; tests/data holds a part of it")
+    return folder
