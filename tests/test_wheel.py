@@ -1,0 +1,120 @@
+"""The packages that are built: what lies in them, and that an installed one works away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ingest.version import VERSION
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("ingest", "migrations", "queries", "tests", "docs", "benchmarks")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Run a program without our environment and return its output; fail with its error text."""
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sdist and the wheel, built from a copy of the tracked and new files."""
+    source = tmp_path_factory.mktemp("source")
+    ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
+    for entry in ROOT.iterdir():
+        if entry.name in SOURCES:
+            shutil.copytree(entry, source / entry.name, ignore=ignored)
+        elif entry.is_file():
+            shutil.copy(entry, source)
+    # Left-overs of a developer's runs, which must not be packed.
+    for folder in ("ingest", "migrations/versions"):
+        (source / folder / "__pycache__").mkdir()
+        (source / folder / "__pycache__" / "left.cpython-311.pyc").write_bytes(b"")
+    wheel_only = tmp_path_factory.mktemp("direct")
+    both = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", wheel_only, source, cwd=source)
+    # Without options `build` makes the sdist, and the wheel from the sdist.
+    run(sys.executable, "-m", "build", "--outdir", both, source, cwd=source)
+    shutil.move(wheel_only / wheel_name(), both / "direct.whl")
+    return both
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bin folder of a clean environment with nothing but the wheel and its dependencies."""
+    home = tmp_path_factory.mktemp("clean")
+    venv.create(home, with_pip=True)
+    run(home / "bin" / "pip", "install", "--quiet", built / wheel_name(), cwd=home)
+    return home / "bin"
+
+
+def wheel_name() -> str:
+    """Return the file name of the wheel."""
+    return f"xbuf-{VERSION}-py3-none-any.whl"
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    """Return the files of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_carries_package_migrations_and_queries(built: Path) -> None:
+    """Every file of the three folders is in the package, and nothing else but the metadata."""
+    expected = set()
+    for folder, target in (
+        ("ingest", "ingest"),
+        ("migrations", "ingest/migrations"),
+        ("queries", "ingest/queries"),
+    ):
+        for path in (ROOT / folder).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                expected.add(f"{target}/{path.relative_to(ROOT / folder).as_posix()}")
+    found = {name for name in contents(built / wheel_name()) if ".dist-info/" not in name}
+    assert found == expected
+    assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_core.py"} <= found
+
+
+def test_the_sdist_builds_the_same_wheel(built: Path) -> None:
+    """The wheel made from the sdist equals the one made from the checkout, file by file."""
+    assert contents(built / wheel_name()) == contents(built / "direct.whl")
+
+
+def test_the_sdist_carries_the_tests_and_the_licence(built: Path) -> None:
+    """Who has the sdist can test and redistribute."""
+    with tarfile.open(built / f"xbuf-{VERSION}.tar.gz") as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "pyproject.toml", "tests/test_wheel.py", "migrations/env.py"} <= names
+    assert [name for name in names if "__pycache__" in name or ".git/" in name] == []
+
+
+def test_an_installed_wheel_creates_and_opens_a_database(installed: Path, tmp_path: Path) -> None:
+    """The migrations are found inside the package, away from any checkout."""
+    code = (
+        "from ingest.resources import migrations_dir, queries_dir\n"
+        "from ingest.store.database import open_database, status\n"
+        "open_database('xbuf.duckdb').close()\n"
+        "print(migrations_dir(), queries_dir(), status('xbuf.duckdb').readable, sep='\\n')\n"
+    )
+    migrations, queries, readable = run(installed / "python", "-c", code, cwd=tmp_path).splitlines()
+    assert Path(migrations).is_relative_to(installed.parent)
+    assert Path(queries).is_relative_to(installed.parent)
+    assert readable == "True"
+
+
+def test_an_installed_wheel_has_consistent_requirements(installed: Path, tmp_path: Path) -> None:
+    """pip finds no clash among what was installed."""
+    assert "No broken requirements" in run(installed / "pip", "check", cwd=tmp_path)
