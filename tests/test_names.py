@@ -97,7 +97,8 @@ def test_dropped_module_name_leaves_the_target(stem: str, target: str) -> None:
 @pytest.mark.parametrize(
     "stem",
     ["", "train_step", "000_350494ed927c1c64", "module_", "module_12.jit_f.cpu_after_optimizations",
-     "x.module_0001.f", "jit_f.cpu_after_optimizations", "module_\u0661\u0661\u0661\u0661.jit_f.cpu_after_optimizations"],
+     "x.module_0001.f", "jit_f.cpu_after_optimizations",
+     "module_\u0661\u0661\u0661\u0661.jit_f.cpu_after_optimizations"],
 )  # fmt: skip
 def test_other_naming_tells_nothing(stem: str) -> None:
     """A stem that is not XLA's gives no facts at all."""
@@ -114,7 +115,7 @@ def test_unknown_stage_still_tells_the_number_and_the_time() -> None:
 def test_absurd_timestamp_is_no_time(stamp: str) -> None:
     """A number that is no microsecond count of this age gives no time and no error."""
     name = parse_stem(f"{stamp}.module_0001.jit_f.cpu_after_optimizations")
-    assert (1, "jit_f", None) == (name.module_id, name.module_name, name.dump_time)
+    assert (name.module_id, name.module_name, name.dump_time) == (1, "jit_f", None)
 
 
 @pytest.mark.parametrize(
@@ -151,13 +152,13 @@ def test_text_members_are_told_by_their_endings(file_name: str, role: str, endin
 @pytest.mark.parametrize("ending", [".hlo.pb", ".hlo.pb.gz"])
 def test_protobuf_members_are_told_by_their_endings(ending: str) -> None:
     """XLA writes protobufs plain or gzipped."""
-    assert (_TF25_STEM, "proto") == split_member(_TF25_STEM + ending)
+    assert split_member(_TF25_STEM + ending) == (_TF25_STEM, "proto")
 
 
 def test_named_members_need_no_naming_of_xla() -> None:
     """People rename sets; the ending alone tells the role, except for HLO text."""
-    assert ("step", "values") == split_member("step-buffer-assignment-values.txt")
-    assert ("\udcff\n'", "primary") == split_member("\udcff\n'-buffer-assignment.txt")
+    assert split_member("step-buffer-assignment-values.txt") == ("step", "values")
+    assert split_member("\udcff\n'-buffer-assignment.txt") == ("\udcff\n'", "primary")
     assert split_member("step.txt") is None
     assert split_member("step.after_optimizations.txt") is None
 

@@ -229,7 +229,7 @@ def _read_dimensions(text: str) -> tuple[tuple[int, ...] | None, bool]:
     """Return the dimensions, and whether they are well-formed and fit BIGINT."""
     if "?" in text:
         return None, True
-    return _read_integers(text.replace("<=", ""))
+    return _read_integers(text.replace("<=", "")) if text != "<=" else (None, False)
 
 
 def _read_integers(text: str) -> tuple[tuple[int, ...] | None, bool]:
