@@ -16,7 +16,7 @@ from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
 
-BLOCK_BYTES: Final = 8 << 20
+BLOCK_BYTES: Final = 4 << 20
 """Bytes of a block; 8 MiB keeps a worker under 150 MB while a block's fixed cost is below 1 %."""
 
 _BOM: Final = b"\xef\xbb\xbf"
