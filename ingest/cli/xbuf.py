@@ -1,0 +1,72 @@
+"""`xbuf`: the companion of `xbuf-ingest`; each command is imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from ingest.cli.terminal import run
+from ingest.version import VERSION
+
+_COMMANDS: Final = {
+    "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
+    "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
+    "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
+    "notices": ("ingest.cli.runs:notices", "List what was odd but legal in the loaded dumps."),
+    "db": ("ingest.cli.db:db", "Create, upgrade and inspect a database."),
+}
+"""Commands by name: where each is, and its line in the list."""
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from difflib import get_close_matches
+
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], _COMMANDS, 1)
+            hint = f" Did you mean '{close[0]}'?" if close else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(
+    "xbuf",
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 all good, 1 trouble in the data, 2 wrong usage, 3 database not usable,"
+    " 130 interrupted.",
+)
+@click.version_option(VERSION, prog_name="xbuf")
+def xbuf() -> None:
+    """Ask a database of XLA buffer-assignment dumps.
+
+    \b
+    Example:
+      xbuf runs --limit 5
+    """
+
+
+def main() -> None:
+    """Entry point."""
+    run(xbuf)
