@@ -250,7 +250,7 @@ class _Listing:
                 yield DumpSet(self._directory, stem, members)
         if not found:
             # Beside dumps these are what a shell pattern such as `dumps/*` brings along.
-            for name in self._not_dumps:
+            for name in dict.fromkeys(self._not_dumps):
                 self._tell_no_dump(name)
 
     def _leads_to_file(self, entry: os.DirEntry[str]) -> bool:
@@ -292,37 +292,48 @@ class _Listing:
     def _sniff(self, known: Collection[tuple[str, str]], only_named: bool) -> None:
         """Add the files that their content shows to be primary files."""
         shown = display(self._directory)
-        candidates = list(self._others)
+        stem_of_base: dict[str, str] = {}
+        for entry in sorted(
+            self._candidates(only_named), key=lambda entry: (_compression(entry.name), entry.name)
+        ):
+            name = entry.name
+            if (shown, display(name)) not in known and not self._is_dump(name):
+                continue
+            base = without_compression(name)
+            if base in stem_of_base:
+                self._stems[name] = stem_of_base[base]
+                continue  # a compressed copy
+            # `x`, `x.txt` and a set of stem x may be three dumps: the whole name tells them apart.
+            for stem in (base.removesuffix(".txt"), base, name):
+                group = self._groups.setdefault(stem, [None] * len(_ROLE_NAMES))
+                if group[_PRIMARY] is None:
+                    break
+            else:
+                self._problem(
+                    name, f"has the stem of the dump {display(base)}{_PRIMARY_ENDING}; rename one of them"
+                )
+                continue
+            if group[_HLO] is entry:
+                group[_HLO] = None
+            group[_PRIMARY] = entry
+            stem_of_base[base] = self._stems[name] = stem
+
+    def _candidates(self, only_named: bool) -> list[os.DirEntry[str]]:
+        """Return the files that only their content can tell."""
+        candidates = self._others
         if only_named:
-            candidates = [entry for entry in candidates if entry.name in self._named]
+            # With those that share a stem, so that a set has the same one as in a search of the directory.
+            stems = {_renamed_stem(name) for name in self._named}
+            candidates = [entry for entry in candidates if _renamed_stem(entry.name) in stems]
+        meant = []
         for name in self._named:
             # A dump that was saved under the name of its module's HLO text, and is meant.
             member = split_member(name)
             if member and member.role == "hlo":
                 group = self._groups.get(member.stem)
                 if group and group[_PRIMARY] is None and (entry := group[_HLO]) is not None:
-                    candidates.append(entry)
-        bases: dict[str, str] = {}
-        for entry in sorted(candidates, key=lambda entry: (_compression(entry.name), entry.name)):
-            if (shown, display(entry.name)) not in known and not self._is_dump(entry.name):
-                continue
-            base = without_compression(entry.name)
-            stem = base.removesuffix(".txt")
-            if bases.get(stem) == base:
-                self._stems[entry.name] = stem
-                continue  # a compressed copy
-            group = self._groups.get(stem)
-            if group is not None and group[_PRIMARY] is not None:
-                # Another dump has this stem: the whole name tells them apart.
-                stem = entry.name
-                group = self._groups.get(stem)
-            if group is None:
-                group = self._groups[stem] = [None] * len(_ROLE_NAMES)
-            if group[_HLO] is entry:
-                group[_HLO] = None
-            group[_PRIMARY] = entry
-            bases[stem] = base
-            self._stems[entry.name] = stem
+                    meant.append(entry)
+        return candidates + meant
 
     def _is_dump(self, name: str) -> bool:
         """Tell by the first line whether a file is a primary file."""
@@ -385,6 +396,11 @@ def _mode(path: str) -> int:
 def _compression(file_name: str) -> int:
     """Return 0 for a file that is not compressed, else a number for its ending."""
     return next((n for n, ending in enumerate(TEXT_COMPRESSIONS, 1) if file_name.endswith(ending)), 0)
+
+
+def _renamed_stem(file_name: str) -> str:
+    """Return the stem that a primary file under another name has if nothing else has it."""
+    return without_compression(file_name).removesuffix(".txt")
 
 
 def _inflated(data: bytes) -> bytes:
