@@ -14,7 +14,6 @@ _COMMANDS: Final = {
     "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
-    "notices": ("ingest.cli.runs:notices", "List what was odd but legal in the loaded dumps."),
     "db": ("ingest.cli.db:db", "Create, upgrade and inspect a database."),
 }
 """Commands by name: where each is, and its line in the list."""

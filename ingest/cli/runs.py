@@ -1,0 +1,67 @@
+"""`xbuf runs` and `xbuf rejects`: saved queries under the names that people look for first."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION, say
+
+_FORMAT_OPTION = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+)
+
+
+@click.command()
+@DATABASE_OPTION
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
+@click.option("--label", metavar="KEY=VALUE", help="Only runs with this label.")
+@click.option("--module", metavar="GLOB", help="Only modules whose name matches, e.g. 'jit_train*'.")
+@_FORMAT_OPTION
+def runs(database: str, limit: int, label: str | None, module: str | None, format_: str) -> None:
+    """List the runs, newest first.
+
+    \b
+    Example:
+      xbuf runs --limit 5
+    """
+    print_query(database, "recent_runs", {"top": limit, "label": label, "module": module}, format_)
+
+
+@click.command()
+@DATABASE_OPTION
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
+@_FORMAT_OPTION
+def rejects(database: str, limit: int, format_: str) -> None:
+    """List the dumps that were not loaded, and why, newest import first.
+
+    \b
+    Example:
+      xbuf rejects --format json
+    """
+    print_query(database, "load_failures", {"top": limit}, format_)
+
+
+def print_query(
+    database: str, name: str, parameters: dict[str, int | str | None], format_: str, heading: str = ""
+) -> None:
+    """Print the result of a shipped query; say on stderr why there is none."""
+    from ingest.query.catalog import shipped
+    from ingest.query.formats import write_text
+    from ingest.query.run import bind, run_query, why_empty
+    from ingest.store.database import open_database
+
+    query = shipped().load(name)
+    values = bind(query, parameters)
+    with open_database(database, read_only=True) as connection:
+        if heading:
+            click.echo(heading)
+        result = run_query(connection, query, values)
+        if not write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns).rows:
+            say(why_empty(connection, query, values))
