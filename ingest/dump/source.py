@@ -6,6 +6,7 @@ UTF-8) is mended and told as a notice.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import stat
@@ -134,17 +135,27 @@ def open_bytes(path: str) -> IO[bytes]:
     for start, name in _COMPRESSIONS:
         if magic.startswith(start):
             return _decompressed(stream, name)
-    return cast("IO[bytes]", stream)
+    return stream
 
 
 def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
     if name == "gzip":
-        import gzip
-
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+        return cast("IO[bytes]", _Gzip(stream))
     import pyarrow as pa
 
     return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), name))
+
+
+class _Gzip(gzip.GzipFile):
+    """A gzip stream that owns the file below it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._below = stream
+        super().__init__(fileobj=stream)
+
+    def close(self) -> None:
+        super().close()
+        self._below.close()
 
 
 def _read(stream: IO[bytes], size: int, path: str) -> bytes:
