@@ -1,0 +1,1 @@
+"""What lies beside a dump: the HLO text and the compiler's protobuf."""

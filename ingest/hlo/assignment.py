@@ -1,0 +1,156 @@
+"""A module's buffer assignment as the compiler's protobuf tells it.
+
+Sizes and offsets are bytes. Indexes are ShapeIndexes as XLA prints them, `{}` for the whole. What a release
+did not write reads as the protobuf's default, so facts that came later are None where the file has none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ingest.dump.records import Notice, allocation_kind
+from ingest.hlo.records import InstructionColumns, ModuleHeader, SourceFrame
+
+__all__ = [
+    "HeapEvent",
+    "HeapTrace",
+    "HloProto",
+    "PeakBuffers",
+    "ProtoAllocation",
+    "ProtoPosition",
+    "ProtoValue",
+    "ScheduledComputation",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ProtoAllocation:
+    """One BufferAllocation."""
+
+    index: int
+    size: int
+    color: int
+    parameter_number: int | None
+    parameter_shape_index: str | None
+    is_constant: bool
+    is_thread_local: bool
+    maybe_live_out: bool
+    is_tuple: bool
+    """Holds the pointer table of a tuple; the text does not tell it."""
+    is_parameter_aliased_with_output: bool
+    """The parameter's buffer is also the output's: a donation that was honoured (since jaxlib 0.5)."""
+
+    @property
+    def is_preallocated_temp(self) -> bool:
+        """Scratch arena: what is nothing else."""
+        return not (
+            self.parameter_number is not None
+            or self.is_constant
+            or self.is_thread_local
+            or self.maybe_live_out
+        )
+
+    @property
+    def kind(self) -> str:
+        """What it is for; see `ingest.dump.records.allocation_kind`."""
+        return allocation_kind(
+            self.parameter_number is not None, self.maybe_live_out, self.is_constant, self.is_thread_local
+        )
+
+
+class ProtoValue(NamedTuple):
+    """One logical buffer (HloValue) with its place."""
+
+    value_id: int
+    allocation_index: int
+    computation: str | None
+    instruction: str
+    shape_index: str
+    color: int
+    offset: int
+    size: int
+    """As assigned."""
+    logical_size: int
+    """As the buffer itself has it."""
+    shape: str | None
+    """With layout, as XLA prints it; None where the module lacks the instruction."""
+    opcode: str | None
+    element_type: str | None
+    """Of the assigned part, since jaxlib 0.8."""
+    is_array: bool
+    """The defining instruction has no tuple shape: the text prints no index for it."""
+
+
+class ProtoPosition(NamedTuple):
+    """A place where a value appears (BufferAlias); the defining place is told by `ProtoValue`."""
+
+    value_id: int
+    instruction: str
+    shape_index: str
+
+
+class HeapEvent(NamedTuple):
+    """A step of the heap simulator."""
+
+    kind: Literal["alloc", "free", "share"]
+    value_id: int
+    computation: str | None
+    instruction: str | None
+    """Instruction that was being processed."""
+    shares_with: int | None
+    """Value whose memory a `share` takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeapTrace:
+    """Steps that laid out one allocation, in order."""
+
+    allocation_index: int
+    whole_module: bool
+    events: tuple[HeapEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PeakBuffers:
+    """Values that are live at the peak of an allocation (since jaxlib 0.10.2)."""
+
+    allocation_index: int
+    value_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledComputation:
+    """Order in which the instructions of one computation run."""
+
+    computation: str
+    instructions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HloProto:
+    """An HloProto file: the module and its buffer assignment.
+
+    `problems` tells what does not fit together; everything else stands.
+    """
+
+    header: ModuleHeader
+    frames: tuple[SourceFrame, ...]
+    """By ascending frame_id."""
+    instructions: InstructionColumns
+    """Of each scheduled computation in the order of its schedule, else as written."""
+    entry_computation: str | None
+    schedule: tuple[ScheduledComputation, ...]
+    has_assignment: bool
+    """The file holds a buffer assignment; protobufs of earlier stages have none."""
+    allocations: tuple[ProtoAllocation, ...]
+    values: tuple[ProtoValue, ...]
+    """By ascending value_id."""
+    positions: tuple[ProtoPosition, ...]
+    heap_traces: tuple[HeapTrace, ...]
+    peak_buffers: tuple[PeakBuffers, ...]
+    problems: tuple[Notice, ...]
+    content_sha256: str
+    """Of the uncompressed bytes, hexadecimal."""
+    proto_bytes: int
+    """Uncompressed."""

@@ -1,0 +1,163 @@
+"""Read a BufferAssignmentProto: values with their places, positions, allocations and heap traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ingest.hlo import messages
+from ingest.hlo.assignment import (
+    HeapEvent,
+    HeapTrace,
+    PeakBuffers,
+    ProtoAllocation,
+    ProtoPosition,
+    ProtoValue,
+)
+from ingest.hlo.fields import as_index, as_text, message, number, within
+from ingest.hlo.module import Module
+from ingest.hlo.shape_text import dtype_of
+from ingest.hlo.wire import VARINT, Field, Wire
+
+__all__ = ["AssignmentReader"]
+
+_EVENTS: Final = ("alloc", "free", "share")
+_FLAGS: Final = {3: "thread_local", 5: "parameter", 7: "live_out", 11: "tuple", 12: "constant", 13: "aliased"}
+
+
+class AssignmentReader:
+    """Collect what an assignment's message holds; instructions are found when the module is read."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.found = False
+        self.allocations: list[ProtoAllocation] = []
+        self.heap_traces: list[HeapTrace] = []
+        self.peak_buffers: list[PeakBuffers] = []
+        self._buffers: list[Any] = []
+        self._aliases: list[Any] = []
+        self._assigned: dict[int, tuple[int, Any]] = {}
+
+    def read(self, field: Field) -> None:
+        """Read the assignment's message."""
+        wire = self._wire
+        self.found = True
+        for part in within(wire, field):
+            match part.number:
+                case 1:
+                    self._buffers.append(message(wire, part, messages.LogicalBuffer))
+                case 2:
+                    self._aliases.append(message(wire, part, messages.BufferAlias))
+                case 3:
+                    self._read_allocation(part)
+                case 4:
+                    self._read_trace(part)
+                case 5:
+                    peak = message(wire, part, messages.PeakBuffers)
+                    self.peak_buffers.append(PeakBuffers(peak.index, tuple(peak.logical_buffer_ids)))
+
+    def values(self, module: Module) -> Iterator[ProtoValue]:
+        """Yield the values that have an allocation, by ascending id."""
+        for buffer in sorted(self._buffers, key=lambda buffer: buffer.id):
+            place = self._assigned.get(buffer.id)
+            if place is None:
+                module.problem(f"value {buffer.id} is in no allocation")
+                continue
+            allocation, assigned = place
+            location = buffer.defined_at
+            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
+            index = tuple(location.shape_index)
+            if row is None:
+                module.problem(f"value {buffer.id} is defined by an instruction that the module lacks")
+            yield ProtoValue(
+                buffer.id,
+                allocation,
+                as_text(location.computation_name) or None if row is None else module.columns.computation[row],
+                as_text(location.instruction_name) if row is None else module.columns.instruction[row],
+                as_index(index),
+                buffer.color,
+                assigned.offset,
+                assigned.size,
+                buffer.size,
+                None if row is None else module.part_text(row, index),
+                None if row is None else module.columns.opcode[row],
+                dtype_of(assigned.element_type),
+                row is not None and not module.columns.shape[row].startswith("("),
+            )
+        known = {buffer.id for buffer in self._buffers}
+        for id_ in self._assigned.keys() - known:
+            module.problem(f"allocation {self._assigned[id_][0]} holds the unknown value {id_}")
+
+    def positions(self, module: Module) -> Iterator[ProtoPosition]:
+        """Yield the places where values appear beside the defining one, as written."""
+        for alias in self._aliases:
+            location = alias.location
+            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
+            if row is None:
+                module.problem(f"value {alias.source_buffer_id} appears in an instruction that the module lacks")
+            else:
+                yield ProtoPosition(
+                    alias.source_buffer_id, module.columns.instruction[row], as_index(location.shape_index)
+                )
+
+    def _read_allocation(self, field: Field) -> None:
+        wire = self._wire
+        numbers = {1: 0, 2: 0, 6: 0, 8: 0}
+        flags = dict.fromkeys(_FLAGS.values(), False)
+        index: list[int] = []
+        assigned: list[Any] = []
+        for part in within(wire, field):
+            if part.number in numbers:
+                numbers[part.number] = number(wire, part)
+            elif part.number in _FLAGS:
+                flags[_FLAGS[part.number]] = bool(number(wire, part))
+            elif part.number == 9:
+                assigned.append(message(wire, part, messages.Assigned))
+            elif part.number == 10:
+                index += self._integers(part)
+        allocation = ProtoAllocation(
+            index=numbers[1],
+            size=numbers[2],
+            color=numbers[8],
+            parameter_number=numbers[6] if flags["parameter"] else None,
+            parameter_shape_index=as_index(index) if flags["parameter"] else None,
+            is_constant=flags["constant"],
+            is_thread_local=flags["thread_local"],
+            maybe_live_out=flags["live_out"],
+            is_tuple=flags["tuple"],
+            is_parameter_aliased_with_output=flags["aliased"],
+        )
+        self.allocations.append(allocation)
+        for item in assigned:
+            self._assigned[item.logical_buffer_id] = (allocation.index, item)
+
+    def _integers(self, field: Field) -> list[int]:
+        """Return numbers of a repeated field, packed or one by one."""
+        if field.wire_type == VARINT:
+            return [number(self._wire, field)]
+        return [number(self._wire, Field(field.number, VARINT, value)) for value in self._wire.packed(field)]
+
+    def _read_trace(self, field: Field) -> None:
+        wire = self._wire
+        events: list[HeapEvent] = []
+        whole, allocation = False, 0
+        for part in within(wire, field):
+            match part.number:
+                case 1:
+                    event = message(wire, part, messages.Event)
+                    if not 0 <= event.kind < len(_EVENTS):
+                        raise wire.error(f"an event of the heap simulator has the unknown kind {event.kind}")
+                    events.append(
+                        HeapEvent(
+                            _EVENTS[event.kind],  # type: ignore[arg-type]
+                            event.buffer_id,
+                            as_text(event.computation_name) or None,
+                            as_text(event.instruction_name) or None,
+                            event.share_with_canonical_id if event.kind == 2 else None,
+                        )
+                    )
+                case 2:
+                    whole = bool(number(wire, part))
+                case 3:
+                    allocation = number(wire, part)
+        self.heap_traces.append(HeapTrace(allocation, whole, tuple(events)))

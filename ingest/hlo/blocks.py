@@ -1,0 +1,118 @@
+"""Read a text in blocks of whole lines, keeping only both ends of lines that are very long."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final
+
+from ingest.dump.source import open_bytes
+from ingest.errors import DumpError
+
+__all__ = ["BLOCK_BYTES", "LineBlocks"]
+
+BLOCK_BYTES: Final = 4 << 20
+"""Bytes of a block: fixed costs are below 1 %, and a reader needs about 40 MB."""
+
+_MAX_LINE: Final = 16 << 20
+_KEPT_TAIL: Final = 64 << 10
+_ELIDED: Final = b" ... "
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class LineBlocks:
+    """Blocks of whole lines of a file, plain or compressed; figures are complete after the iteration.
+
+    A line longer than 16 MiB (a constant printed in full) loses its middle: what an instruction's line
+    tells stands before the constant and in the metadata after it.
+
+    Attributes:
+        text_bytes: uncompressed bytes read so far.
+        shortened: lines that lost their middle.
+        ends_with_newline: the file ends with a line end.
+        mended: the file has bytes that are no UTF-8 (now `\\xNN`).
+    """
+
+    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES, max_line: int = _MAX_LINE) -> None:
+        self.path = path
+        self.text_bytes = 0
+        self.shortened = 0
+        self.ends_with_newline = False
+        self.mended = False
+        self._block_bytes = block_bytes
+        self._max_line = max_line
+        self._hash = hashlib.sha256()
+        self._crlf = False
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes read so far, hexadecimal."""
+        return self._hash.hexdigest()
+
+    def __iter__(self) -> Iterator[str]:
+        pending = b""
+        for data in self._chunks():
+            end = data.rfind(b"\n") + 1
+            if not end:
+                pending += data
+                continue
+            yield self._decode(pending + data[:end] if pending else data[:end])
+            pending = data[end:]
+        if pending:
+            yield self._decode(pending)
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Yield the file's bytes without the middle of very long lines."""
+        line = 0  # bytes of the line that the last chunk left open
+        tail = b""
+        for data in self._read():
+            first = data.find(b"\n")
+            if tail:
+                if first < 0:
+                    tail = (tail + data)[-_KEPT_TAIL:]
+                    continue
+                data = _ELIDED + (tail + data[:first])[-_KEPT_TAIL:] + data[first:]
+                tail = b""
+                self.shortened += 1
+            elif first < 0 and line + len(data) > self._max_line:
+                room = max(0, self._max_line - line)
+                tail = data[room:][-_KEPT_TAIL:]
+                if room:
+                    yield data[:room]
+                continue
+            last = data.rfind(b"\n")
+            line = line + len(data) if last < 0 else len(data) - last - 1
+            yield data
+        if tail:
+            self.shortened += 1
+            yield _ELIDED + tail
+
+    def _read(self) -> Iterator[bytes]:
+        first = True
+        with open_bytes(self.path) as stream:
+            while True:
+                try:
+                    data = stream.read(self._block_bytes)
+                except Exception as error:
+                    # OSError, EOFError, ValueError (pyarrow) and zlib.error: the bytes cannot be had.
+                    raise DumpError("hlo-text", f"cannot be read: {error}", file=self.path) from error
+                if not data:
+                    return
+                self._hash.update(data)
+                self.text_bytes += len(data)
+                self.ends_with_newline = data.endswith(b"\n")
+                if first:
+                    first = False
+                    data = data.removeprefix(_BOM)
+                    end = data.find(b"\n")
+                    self._crlf = end > 0 and data[end - 1] == 0x0D
+                yield data
+
+    def _decode(self, data: bytes) -> str:
+        if self._crlf:
+            data = data.replace(b"\r\n", b"\n")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            self.mended = True
+            return data.decode(errors="backslashreplace")

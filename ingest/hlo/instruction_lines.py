@@ -1,0 +1,203 @@
+"""Read the instructions of a computation's text into columns.
+
+One regular expression takes a line apart into name, shape, opcode, operands, attributes and metadata. What
+it does not fit (a text over several lines, FORMAT 4.4, parentheses deeper than five, strings before the
+metadata) is read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from sys import intern
+from typing import Final
+
+from ingest.dump.instructions import parse_instruction, unescape
+from ingest.hlo.records import InstructionColumns
+
+__all__ = ["InstructionScanner", "Problem", "last_instruction"]
+
+_START: Final = re.compile(r"^  (?:ROOT )?%?[^\s=]+ = ", re.MULTILINE)
+_FLAT: Final = r"[^()\n]"
+_NESTED: Final = (
+    rf"(?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\({_FLAT}*+\))*+\))*+\))*+\))*+"
+)
+# A shape ends at the first blank that no comma precedes. Possessive throughout: a line that does not fit
+# fails in linear time.
+_HEAD: Final = r"^  (ROOT )?+%?+([^\s=]++) = ((?:[^ \n]*+(?<=,) )*+[^ \n]++) ([a-z][\w-]*+)\("
+_STRING: Final = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+_TEXT: Final = r'"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)"'
+# Metadata in the order in which the releases print it; any other order is left to parse_instruction.
+_METADATA: Final = (
+    rf", metadata=\{{(?:op_type={_STRING} ?)?+(?:op_name={_TEXT} ?)?+"
+    rf"(?:source_file={_TEXT} ?+(?:source_line=([0-9]{{1,18}})(?![0-9]) ?)?+)?+"
+    rf"(?:(?:source_|dedup|sched)\w++=(?:[0-9]++|{_STRING}) ?)*+"
+    r"(?:stack_frame_id=([0-9]{1,18}))?+\}"
+)
+_LINE: Final = re.compile(
+    rf"{_HEAD}({_NESTED})\)((?:[^,\"\n]++|,(?! (?:metadata|backend_config)=))*+)(?:{_METADATA})?+([^\n]*+)\n",
+    re.MULTILINE | re.ASCII,
+)
+_RECORD: Final = re.compile(_HEAD, re.ASCII)
+_PARENTHESIS: Final = re.compile(r"[()]")
+
+_PERCENT: Final = re.compile(r"%([^\s,(){}]+)")
+_INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
+_LITERAL: Final = frozenset({"constant", "parameter", "iota"})
+"""Opcodes in whose parentheses stand no operands."""
+
+_CALLED: Final = re.compile(
+    r", (?:calls|to_apply|body|condition|true_computation|false_computation|select|scatter|comparator"
+    r"|branch_computations|called_computations)=(?:\{([^{}\n]*+)\}|%?+([^\s,{}=\"]++)(?=[,\s]|\Z))"
+)
+_STRINGS: Final = re.compile(_STRING)
+
+Problem = Callable[[int, str, str], None]
+"""Takes the place in the text, what is wrong, and the text concerned."""
+
+Row = tuple[str, ...]
+"""Groups of _LINE: root mark, name, shape, opcode, operands, attributes before the metadata, op_name,
+source file, source line, stack frame, attributes after the metadata."""
+
+
+def last_instruction(text: str) -> int:
+    """Return where the last line that begins an instruction starts; -1 if there is none."""
+    end = len(text)
+    while (at := text.rfind("\n  ", 0, end)) >= 0:
+        if _START.match(text, at + 1):
+            return at + 1
+        end = at
+    return 0 if _START.match(text) else -1
+
+
+class InstructionScanner:
+    """Scan instruction lines into `columns`, which are complete after `flush`."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.columns = InstructionColumns()
+        self._problem = problem
+        self._rows: list[Row] = []
+        self._known: dict[str, str] = {}
+
+    def scan(self, computation: str, text: str, start: int, end: int) -> None:
+        """Scan the whole lines of `text` from `start` to `end`, all of one computation."""
+        rows: list[Row] = _LINE.findall(text, start, end)
+        if len(rows) != text.count("\n", start, end):
+            rows = self._scan_records(text, start, end)
+        self._rows += rows
+        self.columns.computation += [computation] * len(rows)
+
+    def flush(self) -> None:
+        """Take what is scanned into the columns; many lines at once, as each call has its cost."""
+        if not self._rows:
+            return
+        roots, names, shapes, opcodes, operands, heads, op_names, files, lines, frames, tails = zip(
+            *self._rows, strict=True
+        )
+        self._rows = []
+        # The same shapes, op_names and files come again and again; equal ones share their memory.
+        known = self._known.setdefault
+        columns, first = self.columns, len(self.columns)
+        columns.instruction += names
+        columns.opcode += map(intern, opcodes)
+        columns.shape += [known(shape, shape) for shape in shapes]
+        columns.operands += [
+            ()
+            if not text or opcode in _LITERAL
+            else tuple(text[1:].split(", %"))
+            if text[0] == "%" and "/" not in text
+            else _operands(text)
+            for opcode, text in zip(opcodes, operands, strict=True)
+        ]
+        columns.is_root += map(bool, roots)
+        columns.op_name += [known(name, unescape(name)) if name else None for name in op_names]
+        columns.source_file += [known(file, unescape(file)) if file else None for file in files]
+        columns.source_line += [int(line) if line else None for line in lines]
+        columns.stack_frame_id += [int(frame) if frame else None for frame in frames]
+        columns.called_computations += [_called(head) if "=" in head else () for head in heads]
+        self._mend(first, heads, tails)
+
+    def _mend(self, first: int, heads: Sequence[str], tails: Sequence[str]) -> None:
+        """Read the attributes again of instructions whose metadata may stand elsewhere.
+
+        A string before the metadata may hold what looks like it; rare fields stand among the usual ones.
+        """
+        columns = self.columns
+        for row, (head, tail) in enumerate(zip(heads, tails, strict=True), first):
+            if tail and not tail.startswith(", backend_config=") or head.count("{") != head.count("}"):
+                text = head + tail
+                if columns.op_name[row] is not None or columns.stack_frame_id[row] is not None:
+                    continue
+                told = parse_instruction("a = s[] b()" + text)
+                columns.op_name[row] = told.op_name
+                columns.source_file[row] = told.source_file
+                columns.source_line[row] = told.source_line
+                columns.stack_frame_id[row] = told.stack_frame_id
+                columns.called_computations[row] = _called(text)
+
+    def _scan_records(self, text: str, start: int, end: int) -> list[Row]:
+        """Take lines apart that do not all hold one instruction each."""
+        rows: list[Row] = []
+        starts = [match.start() for match in _START.finditer(text, start, end)]
+        stop = starts[0] if starts else end
+        if text[start:stop].strip():
+            self._problem(start, "this is no instruction", text[start:stop])
+        for at, stop in zip(starts, [*starts[1:], end], strict=True):
+            row = _take_apart(text[at:stop].rstrip("\n"))
+            if row is None:
+                self._problem(at, "this instruction cannot be read", text[at:stop])
+            else:
+                rows.append(row)
+        return rows
+
+
+def _take_apart(record: str) -> Row | None:
+    """Return the row of one instruction's text; its metadata is left in the last column."""
+    head = _RECORD.match(record)
+    if head is None:
+        return None
+    depth = 1
+    for match in _PARENTHESIS.finditer(record, head.end()):
+        depth += 1 if match[0] == "(" else -1
+        if depth == 0:
+            operands, rest = record[head.end() : match.start()], record[match.end() :]
+            return (*head.groups(default=""), operands, "", "", "", "", "", rest)
+    return None
+
+
+def _operands(text: str) -> tuple[str, ...]:
+    if "%" in text:
+        return tuple(_PERCENT.findall(text))
+    if "/*" in text:
+        text = _INDEX_COMMENT.sub("", text)
+    if "[" in text or "(" in text:
+        # Shapes before names without `%`: XLA's parser reads that, no release prints it.
+        return tuple(part.rpartition(" ")[2] for part in _split_top_level(text))
+    return tuple(text.split(", "))
+
+
+def _split_top_level(text: str) -> list[str]:
+    parts, depth, since = [], 0, 0
+    for at, character in enumerate(text):
+        if character in "({[":
+            depth += 1
+        elif character in ")}]":
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[since:at].strip())
+            since = at + 1
+    return [*parts, text[since:].strip()]
+
+
+def _called(attributes: str) -> tuple[str, ...]:
+    """Return the computations that attributes name, in their order."""
+    if '"' in attributes:
+        attributes = _STRINGS.sub('""', attributes)
+    attributes = attributes.partition(", backend_config=")[0]
+    names: list[str] = []
+    for several, one in _CALLED.findall(attributes):
+        if one:
+            names.append(one)
+        else:
+            names += (name.strip().removeprefix("%") for name in several.split(",") if name.strip())
+    return tuple(names)

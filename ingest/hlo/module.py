@@ -1,0 +1,140 @@
+"""Put names for the ids of a module that was read from a protobuf.
+
+An instruction's id is unique in the module; since jaxlib 0.7.2 it is the computation's id in the upper 32
+bits and a number within the computation in the lower ones. Protobufs of TensorFlow <= 2.9 name
+instructions where later ones tell the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cached_property
+from typing import Any, Final
+
+from ingest.hlo import messages
+from ingest.hlo.assignment import ScheduledComputation
+from ingest.hlo.module_proto import ModuleReader
+from ingest.hlo.records import InstructionColumns
+from ingest.hlo.shape_text import part_of, shape_text
+
+__all__ = ["Module"]
+
+_LOCAL: Final = 0xFFFF_FFFF
+_MAX_PROBLEMS: Final = 20
+
+
+class Module:
+    """A module whose instructions can be found by id or name.
+
+    Attributes:
+        columns: its instructions in the order of the file.
+        problems: what does not fit together, as sentences; at most 20.
+    """
+
+    def __init__(self, reader: ModuleReader) -> None:
+        self._reader = reader
+        self.columns = reader.columns
+        self.problems: list[str] = []
+        self._row_of_id = {id_: row for row, id_ in enumerate(reader.ids)}
+        if len(self._row_of_id) < len(reader.ids):
+            self.problem(f"{len(reader.ids) - len(self._row_of_id)} instructions have the id of another one")
+        self._parts: dict[tuple[bytes, tuple[int, ...]], str | None] = {}
+        self._parsed: dict[bytes, Any] = {}
+        self._name_columns()
+
+    def problem(self, message: str) -> None:
+        """Note what does not fit together."""
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(message)
+
+    def row_of(self, id_: int, name: str = "") -> int | None:
+        """Return the row of an instruction by its name if it has one, else by its id."""
+        return self._row_of_name.get(name) if name else self._row_of_id.get(id_)
+
+    def part_text(self, row: int, index: Sequence[int]) -> str | None:
+        """Return the text of an instruction's shape at a ShapeIndex; None if it has no such part."""
+        if not index:
+            return self.columns.shape[row]
+        data = self._reader.raw_shapes[row]
+        key = (data, tuple(index))
+        if key not in self._parts:
+            shape = self._parsed.get(data)
+            if shape is None:
+                shape = self._parsed[data] = messages.Shape.FromString(data)
+            part = part_of(shape, index)
+            self._parts[key] = None if part is None else shape_text(part)
+        return self._parts[key]
+
+    @property
+    def entry_computation(self) -> str | None:
+        """Name of the entry computation."""
+        reader = self._reader
+        names = (item.name for item in reader.computations if item.id == reader.entry_id)
+        return next(names, None) or reader.entry_name or None
+
+    def schedule(self) -> Iterator[ScheduledComputation]:
+        """Yield the order of instructions of each scheduled computation, in the order of the file."""
+        for item in self._reader.computations:
+            rows = self._scheduled_rows(item.id)
+            if rows:
+                yield ScheduledComputation(item.name, tuple(self.columns.instruction[row] for row in rows))
+
+    def in_order(self) -> InstructionColumns:
+        """Return the instructions, each scheduled computation's in the order in which they run."""
+        order: list[int] = []
+        for item in self._reader.computations:
+            rows = self._scheduled_rows(item.id)
+            whole = range(item.first, item.end)
+            order += rows if len(rows) == len(whole) and set(rows) == set(whole) else whole
+        return InstructionColumns(
+            *([column[row] for row in order] for column in _lists(self.columns))  # type: ignore[arg-type]
+        )
+
+    def _scheduled_rows(self, computation_id: int) -> list[int]:
+        ids = self._reader.sequences.get(computation_id, ())
+        rows = [self._row_of_id.get(id_) for id_ in ids]
+        return [row for row in rows if row is not None]
+
+    @cached_property
+    def _row_of_name(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.columns.instruction)}
+
+    def _name_columns(self) -> None:
+        """Fill the columns that hold names of other instructions and of computations."""
+        reader, columns = self._reader, self.columns
+        names, row_of = columns.instruction, self._row_of_id
+        computation_names = {item.id: item.name for item in reader.computations}
+        for item in reader.computations:
+            for row in range(item.first, item.end):
+                columns.is_root.append(reader.ids[row] == item.root_id)
+                try:
+                    columns.operands.append(tuple([names[row_of[id_]] for id_ in reader.operand_ids[row]]))
+                except KeyError:
+                    columns.operands.append(self._operands(row, item.id))
+                called = reader.called_ids[row]
+                columns.called_computations.append(self._called(row, computation_names) if called else ())
+
+    def _operands(self, row: int, computation_id: int) -> tuple[str, ...]:
+        """Return operands some of whose ids are only the number within the computation, or are unknown."""
+        found = []
+        for id_ in self._reader.operand_ids[row]:
+            operand = self._row_of_id.get(id_, self._row_of_id.get(computation_id << 32 | id_ & _LOCAL))
+            if operand is None:
+                self.problem(f"{self.columns.instruction[row]} has an operand with the unknown id {id_}")
+            else:
+                found.append(self.columns.instruction[operand])
+        return tuple(found)
+
+    def _called(self, row: int, names: dict[int, str]) -> tuple[str, ...]:
+        ids = self._reader.called_ids[row]
+        if self.columns.opcode[row] == "while":
+            ids = ids[::-1]  # the text names the condition first, the protobuf the body
+        unknown = [id_ for id_ in ids if id_ not in names]
+        if unknown:
+            self.problem(f"{self.columns.instruction[row]} calls a computation with the unknown id {unknown[0]}")
+        return tuple(names[id_] for id_ in ids if id_ in names)
+
+
+def _lists(columns: InstructionColumns) -> list[list[Any]]:
+    return [getattr(columns, field.name) for field in fields(columns)]

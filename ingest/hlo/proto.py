@@ -1,0 +1,71 @@
+"""Read the compiler's protobuf of a module: `STEM.hlo.pb`, plain or compressed.
+
+It is walked as a stream; see `ingest.hlo.wire` for what bounds memory and time. Fields that this version
+does not know are stepped over.
+
+Import this module late: it imports the protobuf runtime (25 ms).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ingest.dump.records import Notice
+from ingest.hlo.assignment import HloProto
+from ingest.hlo.assignment_proto import AssignmentReader
+from ingest.hlo.module import Module
+from ingest.hlo.module_proto import ModuleReader
+from ingest.hlo.wire import KIND, MAX_BYTES, MAX_RECORDS, Wire
+
+__all__ = ["read_proto"]
+
+_HLO_MODULE: Final = 1
+_BUFFER_ASSIGNMENT: Final = 3
+
+
+def read_proto(
+    path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS
+) -> HloProto:
+    """Read an HloProto.
+
+    Args:
+        path: the file, plain, gzip or zstd.
+        max_bytes: most bytes, uncompressed.
+        max_records: most instructions, values and events together.
+
+    Raises:
+        DumpError: the file cannot be read, is no HloProto, is cut off, or is beyond a limit.
+    """
+    name = os.fspath(path)
+    wire = Wire(name, max_bytes, max_records)
+    try:
+        reader, assignment = ModuleReader(wire), AssignmentReader(wire)
+        for field in wire.fields():
+            if field.number == _HLO_MODULE:
+                reader.read(field)
+            elif field.number == _BUFFER_ASSIGNMENT:
+                assignment.read(field)
+        if not reader.name or not reader.ids:
+            raise wire.error("the file holds no HLO module: it is no HloProto")
+        sha256, size = wire.finish()
+    finally:
+        wire.close()
+    module = Module(reader)
+    values, positions = tuple(assignment.values(module)), tuple(assignment.positions(module))
+    return HloProto(
+        header=reader.header(),
+        frames=reader.frames.frames(),
+        instructions=module.in_order(),
+        entry_computation=module.entry_computation,
+        schedule=tuple(module.schedule()),
+        has_assignment=assignment.found,
+        allocations=tuple(assignment.allocations),
+        values=values,
+        positions=positions,
+        heap_traces=tuple(assignment.heap_traces),
+        peak_buffers=tuple(assignment.peak_buffers),
+        problems=tuple(Notice(name, None, KIND, problem) for problem in module.problems),
+        content_sha256=sha256,
+        proto_bytes=size,
+    )

@@ -1,0 +1,152 @@
+"""What the HLO text and the protobuf of a module tell, as records and, for the many, as columns.
+
+The two readers, `ingest.hlo.text` and `ingest.hlo.proto`, make the same records, so that either file can
+stand for the other. A fact that a file does not tell is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ingest.dump.records import Notice
+
+__all__ = ["Alias", "HloText", "Instruction", "InstructionColumns", "ModuleHeader", "SourceFrame"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """A part of the entry result that shares a parameter's buffer: a donation.
+
+    Indexes are ShapeIndexes as XLA prints them, `{}` for the whole.
+    """
+
+    output_index: str
+    parameter_number: int
+    parameter_index: str
+    kind: Literal["may", "must"]
+    """`must`: the compiler relies on it; `may`: the runtime decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleHeader:
+    """What a module tells of itself."""
+
+    name: str
+    is_scheduled: bool = False
+    """The text says so only since jaxlib 0.4.36; a protobuf's module has a schedule or none."""
+    num_partitions: int | None = None
+    """Printed only if it is not 1."""
+    replica_count: int | None = None
+    """Printed only if it is not 1."""
+    entry_computation_layout: str | None = None
+    """Shapes with layout of parameters and result, e.g. `{(f32[8]{0})->f32[8]{0}}`; since TF 2.6."""
+    aliases: tuple[Alias, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFrame:
+    """One frame of a Python stack; `parent_frame_id` is the frame that called it, None for the outermost."""
+
+    frame_id: int
+    parent_frame_id: int | None
+    function: str | None
+    file: str | None
+    line: int | None
+    end_line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One HLO instruction; names are unique within the module."""
+
+    computation: str
+    instruction: str
+    opcode: str
+    shape: str
+    """With layout, verbatim."""
+    operands: tuple[str, ...]
+    op_name: str | None
+    stack_frame_id: int | None
+    called_computations: tuple[str, ...]
+    is_root: bool
+    source_file: str | None
+    """As the metadata tells it (up to jaxlib 0.7); see `ingest.hlo.frames` for what a frame tells."""
+    source_line: int | None
+
+
+@dataclass(slots=True)
+class InstructionColumns:
+    """Instructions column-wise, in the order of the file; all lists are equally long.
+
+    100,000 of them cost 40 MB here and five times the time as records.
+    """
+
+    computation: list[str] = field(default_factory=list)
+    instruction: list[str] = field(default_factory=list)
+    opcode: list[str] = field(default_factory=list)
+    shape: list[str] = field(default_factory=list)
+    operands: list[tuple[str, ...]] = field(default_factory=list)
+    op_name: list[str | None] = field(default_factory=list)
+    stack_frame_id: list[int | None] = field(default_factory=list)
+    called_computations: list[tuple[str, ...]] = field(default_factory=list)
+    is_root: list[bool] = field(default_factory=list)
+    source_file: list[str | None] = field(default_factory=list)
+    source_line: list[int | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.instruction)
+
+    def __getitem__(self, row: int) -> Instruction:
+        """Return one instruction as a record."""
+        return Instruction(
+            self.computation[row],
+            self.instruction[row],
+            self.opcode[row],
+            self.shape[row],
+            self.operands[row],
+            self.op_name[row],
+            self.stack_frame_id[row],
+            self.called_computations[row],
+            self.is_root[row],
+            self.source_file[row],
+            self.source_line[row],
+        )
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return map(
+            Instruction,
+            self.computation,
+            self.instruction,
+            self.opcode,
+            self.shape,
+            self.operands,
+            self.op_name,
+            self.stack_frame_id,
+            self.called_computations,
+            self.is_root,
+            self.source_file,
+            self.source_line,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HloText:
+    """An HLO module's text, read whole.
+
+    `problems` tells what could not be read; everything else stands.
+    """
+
+    header: ModuleHeader
+    frames: tuple[SourceFrame, ...]
+    """By ascending frame_id; () also where the text has no tables (before jaxlib 0.8)."""
+    instructions: InstructionColumns
+    entry_computation: str | None
+    problems: tuple[Notice, ...]
+    content_sha256: str
+    """Of the uncompressed bytes, hexadecimal."""
+    text_bytes: int
+    """Uncompressed."""

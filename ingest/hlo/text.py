@@ -1,0 +1,190 @@
+"""Read the HLO text of a module (`STEM.txt`): header, source frames and every instruction.
+
+The text is `HloModule NAME, ...`, since jaxlib 0.8 the tables of source frames, then the computations:
+a line that ends in ` {`, instructions indented by two blanks, and a line that starts with `}`. It is read
+in blocks: constants, configurations and other attributes are passed over and never kept.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from ingest.dump.records import Notice
+from ingest.errors import DumpError
+from ingest.hlo.blocks import BLOCK_BYTES, LineBlocks
+from ingest.hlo.header import parse_frames, parse_header
+from ingest.hlo.instruction_lines import InstructionScanner, last_instruction
+from ingest.hlo.records import HloText, ModuleHeader, SourceFrame
+
+__all__ = ["KIND", "read_hlo_text"]
+
+KIND: Final = "hlo-text"
+"""Kind of the notices and errors of this reader."""
+
+MAX_PROBLEMS: Final = 20
+"""Problems told one by one; of the rest only the number is told."""
+
+_MAX_PENDING: Final = 64 << 20
+_HEAD: Final = r"(ENTRY )?+%?+([^\s({%]++) (?:\{|\([^\n]*+(?<= \{))\n"
+_COMPUTATION: Final = re.compile(_HEAD)
+_FIRST_COMPUTATION: Final = re.compile(r"\n" + _HEAD)
+_END: Final = re.compile(r"\}(?: // [^\n]*|, [a-z_]+=[^\n]*)?(?:\n|\Z)")
+
+
+def read_hlo_text(path: str | os.PathLike[str], *, block_bytes: int = BLOCK_BYTES) -> HloText:
+    """Read an HLO text, plain, gzip or zstd.
+
+    A damaged text gives what could be read and tells the rest in `HloText.problems`.
+
+    Raises:
+        DumpError: the file cannot be read or is no HLO text.
+    """
+    return _Reader(os.fspath(path), block_bytes).read()
+
+
+class _Reader:
+    """One pass over one file."""
+
+    def __init__(self, path: str, block_bytes: int) -> None:
+        self._path = path
+        self._blocks = LineBlocks(path, block_bytes)
+        self._scanner = InstructionScanner(self._problem)
+        self._problems: list[Notice] = []
+        self._untold = 0
+        self._header: ModuleHeader | None = None
+        self._frames: tuple[SourceFrame, ...] = ()
+        self._computation: str | None = None
+        self._entry: str | None = None
+        self._text = ""
+        self._line = 1
+
+    def read(self) -> HloText:
+        for block in self._blocks:
+            self._text += block
+            if self._header is None and not self._take_top(final=False):
+                continue
+            # What follows an instruction may still belong to it.
+            cut = last_instruction(self._text)
+            if cut > 0:
+                self._take_body(cut, final=False)
+            elif len(self._text) > _MAX_PENDING:
+                self._problem(0, "64 MiB without an instruction are left out", self._text)
+                self._drop(len(self._text))
+        if self._header is None:
+            self._take_top(final=True)
+        self._take_body(len(self._text), final=True)
+        self._check_end()
+        assert self._header is not None
+        return HloText(
+            self._header,
+            self._frames,
+            self._scanner.columns,
+            self._entry,
+            tuple(self._problems),
+            self._blocks.sha256,
+            self._blocks.text_bytes,
+        )
+
+    def _take_top(self, *, final: bool) -> bool:
+        """Read what stands before the first computation; return whether all of it is here."""
+        text = self._text
+        if not "HloModule "[: len(text)] == text[:10]:
+            raise DumpError(
+                KIND, "the file is no HLO text: it does not start with 'HloModule'",
+                file=self._path, line=1, text=text[:200],
+            )  # fmt: skip
+        first = _FIRST_COMPUTATION.search(text)
+        if first is None and not final and len(text) < _MAX_PENDING:
+            return False
+        top = text[: first.start() + 1] if first else text
+        line_end = top.find("\n\n")
+        line_end = len(top) if line_end < 0 else line_end
+        header = parse_header(top[:line_end])
+        if header is None:
+            raise DumpError(KIND, "the module has no name", file=self._path, line=1, text=top[:200])
+        self._header = header
+        before = top.count("\n", 0, line_end)
+
+        def problem(line: int, message: str, shown: str) -> None:
+            self._tell(before + line + 1, message, shown)
+
+        self._frames = parse_frames(top[line_end:], problem)
+        self._drop(len(top))
+        return True
+
+    def _take_body(self, stop: int, *, final: bool) -> None:
+        """Read the computations up to `stop`, where an instruction or the end of the file is."""
+        text, at = self._text, 0
+        while at < stop:
+            if self._computation is None:
+                at = self._enter(text, at, stop)
+                continue
+            end, after = self._end_of_computation(text, at, stop, final)
+            if end > at:
+                self._scanner.scan(self._computation, text, at, end)
+            if after > end:
+                self._computation = None
+            at = after
+        self._scanner.flush()
+        self._drop(stop)
+
+    def _enter(self, text: str, at: int, stop: int) -> int:
+        """Step over a line outside a computation, or into one; return where the next line starts."""
+        line_end = text.find("\n", at, stop) + 1 or stop
+        match = _COMPUTATION.match(text, at, stop)
+        if match:
+            self._computation = match[2]
+            if match[1]:
+                self._entry = match[2]
+        elif line_end > at + 1:
+            self._problem(at, "this is outside a computation", text[at:line_end])
+        return line_end
+
+    def _end_of_computation(self, text: str, at: int, stop: int, final: bool) -> tuple[int, int]:
+        """Return where the lines of the computation end and where its closing line ends; `stop` twice if later.
+
+        A configuration over several lines may hold a line `}`: the computation's is followed by an empty
+        line, another computation or the end of the file.
+        """
+        brace = at if text.startswith("}", at) else text.find("\n}", at, stop) + 1
+        while 0 < brace < stop or brace == at:
+            match = _END.match(text, brace, stop)
+            if match:
+                after = match.end()
+                at_end = final and after == stop
+                if at_end or text.startswith("\n", after) or _COMPUTATION.match(text, after, stop):
+                    return brace, after
+            brace = text.find("\n}", brace, stop) + 1
+        return stop, stop
+
+    def _check_end(self) -> None:
+        whole = "the file is cut off; copy it again"
+        if self._computation is not None:
+            self._tell(self._line, f"the computation {self._computation} does not end: {whole}", "")
+        elif self._entry is None:
+            self._tell(self._line, f"there is no entry computation: {whole}", "")
+        if self._blocks.shortened:
+            self._problems.append(
+                self._notice(None, f"{self._blocks.shortened} lines longer than 16 MiB were shortened", "")
+            )
+        if self._untold:
+            self._problems.append(self._notice(None, f"{self._untold} more places cannot be read", ""))
+
+    def _drop(self, length: int) -> None:
+        """Forget text that is read."""
+        self._line += self._text.count("\n", 0, length)
+        self._text = self._text[length:]
+
+    def _problem(self, at: int, message: str, shown: str) -> None:
+        self._tell(self._line + self._text.count("\n", 0, at), message, shown)
+
+    def _tell(self, line: int, message: str, shown: str) -> None:
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(self._notice(line, message, shown))
+        else:
+            self._untold += 1
+
+    def _notice(self, line: int | None, message: str, shown: str) -> Notice:
+        return Notice(self._path, line, KIND, message, shown[:2000] or None)

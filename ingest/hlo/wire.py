@@ -1,0 +1,203 @@
+"""Walk a protobuf in its wire format as a stream, so that memory stays bounded whatever it holds.
+
+A module's protobuf may hold gigabytes of constants. Only the messages that are wanted are taken, one at
+a time; the rest is read and forgotten. Lengths are checked against the message around them before
+anything is read, and a compressed file ends at a limit (a few KB of gzip can stand for terabytes).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+from typing import IO, Final, NamedTuple
+
+from ingest.dump.source import open_bytes
+from ingest.errors import DumpError
+
+__all__ = ["KIND", "LEAF_LIMIT", "MAX_BYTES", "MAX_RECORDS", "Field", "Wire"]
+
+KIND: Final = "hlo-proto"
+"""Kind of the errors of this reader."""
+
+MAX_BYTES: Final = 2**31 - 1
+"""Largest uncompressed protobuf; the format's own limit."""
+
+MAX_RECORDS: Final = 5_000_000
+"""Most instructions, values, events and the like of one file, which take up to 500 bytes of memory each."""
+
+LEAF_LIMIT: Final = 16 << 20
+"""Largest message that is parsed at once; parsing takes up to 30 times the memory."""
+
+VARINT: Final = 0
+FIXED64: Final = 1
+BYTES: Final = 2
+FIXED32: Final = 5
+
+_SKIP: Final = 1 << 20
+_MAX_VARINT: Final = 2**64 - 1
+
+
+class Field(NamedTuple):
+    """Head of a field: `value` is the number of a varint, else the length in bytes of what follows."""
+
+    number: int
+    wire_type: int
+    value: int
+
+
+class Wire:
+    """A protobuf file, read once from its start.
+
+    Attributes:
+        path: the file, for messages.
+        position: uncompressed bytes read so far.
+        records: messages counted so far.
+    """
+
+    def __init__(self, path: str, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS) -> None:
+        self.path = path
+        self.position = 0
+        self.records = 0
+        self._max_records = max_records
+        self._source = _Source(open_bytes(path), path, max_bytes)
+        self._stream = io.BufferedReader(self._source, 1 << 18)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def finish(self) -> tuple[str, int]:
+        """Return SHA-256 (hexadecimal) and number of the uncompressed bytes of the whole file."""
+        while self._stream.read(_SKIP):
+            pass
+        return self._source.hash.hexdigest(), self._source.count
+
+    def fields(self, length: int | None = None) -> Iterator[Field]:
+        """Yield the fields of the message that starts here; without a length it ends with the file.
+
+        What the caller does not take of a field is stepped over.
+
+        Raises:
+            DumpError: the bytes are no message, or end within one.
+        """
+        end = None if length is None else self.position + length
+        while end is None or self.position < end:
+            tag = self._varint(start_of_field=end is None)
+            if tag < 0:
+                return
+            number, wire_type = tag >> 3, tag & 7
+            if wire_type == VARINT:
+                value = self._varint()
+            elif wire_type == BYTES:
+                value = self._varint()
+            elif wire_type in (FIXED64, FIXED32):
+                value = 8 if wire_type == FIXED64 else 4
+            else:
+                raise self.error(f"field {number} has the wire type {wire_type}, which XLA does not write")
+            after = self.position if wire_type == VARINT else self.position + value
+            if number == 0 or (end is not None and after > end):
+                raise self.error("a field reaches beyond its message")
+            yield Field(number, wire_type, value)
+            if self.position < after:
+                self._skip(after - self.position)
+
+    def take(self, length: int) -> bytes:
+        """Return the next bytes.
+
+        Raises:
+            DumpError: there are more of them than LEAF_LIMIT, or fewer in the file.
+        """
+        if length > LEAF_LIMIT:
+            raise self.error(f"a message of {length:,} bytes is larger than any that XLA writes")
+        data = self._read(length)
+        if len(data) < length:
+            raise self.error("the file ends within a message: it is cut off; copy it again")
+        return data
+
+    def packed(self, field: Field) -> Iterator[int]:
+        """Yield the varints of a packed field."""
+        if field.wire_type != BYTES:
+            raise self.error(f"field {field.number} has the wire type {field.wire_type}, not {BYTES}")
+        end = self.position + field.value
+        while self.position < end:
+            self.count()
+            yield self._varint()
+        if self.position > end:
+            raise self.error("a number reaches beyond its field")
+
+    def count(self) -> None:
+        """Count a message that stays in memory.
+
+        Raises:
+            DumpError: there are too many.
+        """
+        self.records += 1
+        if self.records > self._max_records:
+            raise self.error(f"there are more than {self._max_records:,} instructions, values and events")
+
+    def error(self, message: str) -> DumpError:
+        """Return an error that tells the file and the place."""
+        return DumpError(KIND, message, file=self.path, byte_offset=self.position)
+
+    def _varint(self, start_of_field: bool = False) -> int:
+        """Return the next varint; -1 at the end of the file if a field may start here."""
+        value = shift = 0
+        while True:
+            byte = self._read(1)
+            if not byte:
+                if start_of_field and not shift:
+                    return -1
+                raise self.error("the file ends within a message: it is cut off; copy it again")
+            code = byte[0]
+            if code < 0x80:
+                return (value | code << shift) & _MAX_VARINT
+            value |= (code & 0x7F) << shift
+            shift += 7
+            if shift > 63:
+                raise self.error("a number has more than 64 bits")
+
+    def _read(self, length: int) -> bytes:
+        data = self._stream.read(length)
+        self.position += len(data)
+        return data
+
+    def _skip(self, length: int) -> None:
+        while length:
+            data = self._read(min(length, _SKIP))
+            if not data:
+                raise self.error("the file ends within a message: it is cut off; copy it again")
+            length -= len(data)
+
+
+class _Source(io.RawIOBase):
+    """Uncompressed bytes of a file, counted, hashed and limited."""
+
+    def __init__(self, stream: IO[bytes], path: str, max_bytes: int) -> None:
+        self._bytes = stream
+        self._path = path
+        self._max_bytes = max_bytes
+        self.hash = hashlib.sha256()
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        try:
+            data = self._bytes.read(len(buffer))
+        except Exception as error:
+            # OSError, EOFError, ValueError (pyarrow) and zlib.error: the bytes cannot be had.
+            raise DumpError(KIND, f"cannot be read: {error}", file=self._path) from error
+        self.hash.update(data)
+        self.count += len(data)
+        if self.count > self._max_bytes:
+            raise DumpError(
+                KIND, f"there are more than {self._max_bytes:,} bytes uncompressed", file=self._path
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
