@@ -1,6 +1,5 @@
 -- title: Buffers of collectives
 -- question: Which buffers come from all-gather, all-reduce and other collectives, and which of them are live at the peak?
--- needs: values
 -- note: Told by opcode, and by instruction name where the dump does not tell the opcode or the collective is fused. A row is
 --   a value; values can share memory, so do not add up sizes. Bytes at the peak count each byte once.
 -- example: --top 5

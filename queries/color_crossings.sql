@@ -1,6 +1,5 @@
 -- title: Buffers that cross a memory space
 -- question: Which buffers lie in an allocation of another color than their own?
--- needs: values
 -- note: Since jaxlib 0.11 a dump lists such reuse; a separate color for temporaries on a GPU shows here as well.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
@@ -30,7 +29,7 @@ SELECT
     r.module
 FROM selected_runs($run, $label, $module) AS r
 JOIN "values" AS v USING (run_id)
-JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
     AND c.allocation_index = v.allocation_index
 WHERE v.color <> a.color OR c.value_id IS NOT NULL

@@ -1,6 +1,5 @@
 -- title: Donation honoured or missed
 -- question: Which parameters share their memory with a result, and which could have?
--- needs: values
 -- note: honoured: the parameter's allocation also leaves the program. missed: it does not, though a result of the same
 --   type, dimensions and size has an allocation of its own; whether the program asked for donation is not in the dump.
 --   no fit: no such result. Each result is matched with one parameter only.
@@ -32,21 +31,22 @@ held AS (
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     GROUP BY a.run_id, a.allocation_index
 ),
-parameters AS (
+parameters AS MATERIALIZED (
+    -- LEFT joins, though every row has a match: they keep the optimizer from joining by run_id alone.
     SELECT
-        a.run_id, a.allocation_index, a.parameter_number, a.parameter_shape_index, a.size_bytes, a.maybe_live_out,
+        h.run_id, h.allocation_index, a.parameter_number, a.parameter_shape_index, a.size_bytes, a.maybe_live_out,
         v.shape, v.dtype, v.dimensions,
         coalesce(v.op_name, v.instruction) AS name,
         row_number() OVER (
-            PARTITION BY a.run_id, a.maybe_live_out, a.size_bytes, v.dtype, v.dimensions
-            ORDER BY a.parameter_number, a.allocation_index
+            PARTITION BY h.run_id, a.maybe_live_out, a.size_bytes, v.dtype, v.dimensions
+            ORDER BY a.parameter_number, h.allocation_index
         ) AS number
     FROM held AS h
-    JOIN allocations AS a ON a.run_id = h.run_id AND a.allocation_index = h.allocation_index
-    JOIN "values" AS v ON v.run_id = h.run_id AND v.value_id = h.value_id
+    LEFT JOIN allocations AS a ON a.run_id = h.run_id AND a.allocation_index = h.allocation_index
+    LEFT JOIN "values" AS v ON v.run_id = h.run_id AND v.value_id = h.value_id
     WHERE v.dimensions IS NOT NULL
 ),
-results AS (
+results AS MATERIALIZED (
     SELECT
         a.run_id, a.allocation_index, a.size_bytes, a.parameter_number IS NOT NULL AS donated,
         v.dtype, v.dimensions,
@@ -56,8 +56,8 @@ results AS (
         ) AS number
     FROM chosen AS c
     JOIN allocations AS a ON a.run_id = c.run_id AND a.maybe_live_out
-    JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
-    JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+    LEFT JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+    LEFT JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
 ),
 judged AS (
     SELECT
@@ -73,10 +73,10 @@ judged AS (
         c.module
     FROM parameters AS p
     JOIN chosen AS c USING (run_id)
-    LEFT JOIN results AS d
-        ON d.donated AND d.run_id = p.run_id AND d.allocation_index = p.allocation_index
-    LEFT JOIN results AS f
-        ON NOT f.donated AND NOT p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
+    LEFT JOIN (SELECT * FROM results WHERE donated) AS d
+        ON d.run_id = p.run_id AND d.allocation_index = p.allocation_index
+    LEFT JOIN (SELECT * FROM results WHERE NOT donated) AS f
+        ON f.donated = p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
         AND f.dtype = p.dtype AND f.dimensions = p.dimensions AND f.number = p.number
 )
 SELECT j.*

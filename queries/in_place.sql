@@ -30,6 +30,15 @@ WITH updates AS (
            OR (v.opcode = 'fusion'
                AND regexp_matches(v.instruction, 'dynamic.update.slice|(^|[^e].)scatter')))
 ),
+read_by AS MATERIALIZED (
+    -- Kept apart so that no join pairs all values of one shape with each other.
+    SELECT
+        u.run_id, u.value_id, u.allocation_index, u.offset_bytes, u.dtype, u.dimensions,
+        x.operand_number, x.value_id AS operand_id
+    FROM updates AS u
+    JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
+    WHERE u.opcode = 'fusion' OR x.operand_number = 0
+),
 operands AS (
     SELECT
         u.run_id,
@@ -37,13 +46,11 @@ operands AS (
         bool_or(o.allocation_index = u.allocation_index AND o.offset_bytes = u.offset_bytes) AS shared,
         arg_min(
             CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END,
-            (o.allocation_index <> u.allocation_index OR o.offset_bytes <> u.offset_bytes, x.operand_number, o.value_id)
+            (o.allocation_index <> u.allocation_index OR o.offset_bytes <> u.offset_bytes, u.operand_number, o.value_id)
         ) AS operand
-    FROM updates AS u
-    JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
-    JOIN "values" AS o ON o.run_id = x.run_id AND o.value_id = x.value_id
-        AND o.dtype = u.dtype AND o.dimensions = u.dimensions
-    WHERE u.opcode = 'fusion' OR x.operand_number = 0
+    FROM read_by AS u
+    LEFT JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.operand_id
+    WHERE o.dtype = u.dtype AND o.dimensions = u.dimensions
     GROUP BY u.run_id, u.value_id
 ),
 judged AS (

@@ -1,6 +1,5 @@
 -- title: Largest live-out buffers
 -- question: Which buffers that outlive the program are the largest, by memory space (color) or by TPU tiling?
--- needs: values
 -- note: A row is an allocation, so a donated parameter and its result count once. An allocation can hold several values
 --   in turn; the one shown is the one that leaves the program. --by gives the largest of each color or tiling.
 -- example: --top 5 --by tiling
@@ -38,8 +37,8 @@ SELECT
     r.module
 FROM selected_runs($run, $label, $module) AS r
 JOIN allocations AS a ON a.run_id = r.run_id AND a.maybe_live_out
-JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
-JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+LEFT JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+LEFT JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
 LEFT JOIN memory_spaces AS s ON s.backend = r.backend AND s.color = a.color
 WHERE ($color IS NULL OR a.color = $color)
   AND ($tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling)

@@ -32,7 +32,7 @@ changes AS (
         FROM chosen AS c
         JOIN ranges AS g ON g.run_id = c.run_id
         JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-        JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+        LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
         WHERE $color IS NULL OR a.color = $color
     ) AS e
     GROUP BY e.run_id, e.module, e.time

@@ -34,7 +34,7 @@ WITH longest AS (
     FROM selected_runs($run, $label, $module) AS r
     JOIN ranges AS g ON g.run_id = r.run_id
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id AND v.size_bytes >= $min_bytes
-    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
     WHERE a.parameter_number IS NULL
       AND NOT a.is_constant
       AND coalesce(v.opcode, '') NOT IN ('parameter', 'constant')

@@ -1,6 +1,5 @@
 -- title: Padding by shape and tiling
 -- question: How many bytes are padding, and which shape and tiling cause it?
--- needs: values
 -- note: Values that share an address are one buffer. Padding at the peak counts each byte once and is memory that you
 --   would win; it is NULL without live ranges. Tuples have no padding to speak of and are left out.
 -- example: --top 5
@@ -42,7 +41,7 @@ at_peak AS (
         p.run_id,
         p.shape,
         p.size_bytes,
-        sum(p.padding_bytes * p.bytes_at_peak // p.size_bytes)::BIGINT AS padding_bytes
+        sum(p.padding_bytes::HUGEINT * p.bytes_at_peak // p.size_bytes)::BIGINT AS padding_bytes
     FROM values_at_peak AS p
     WHERE p.padding_bytes > 0
     GROUP BY p.run_id, p.shape, p.size_bytes

@@ -26,7 +26,7 @@ WITH changes AS (
         FROM selected_runs($run, $label, $module) AS r
         JOIN ranges AS g ON g.run_id = r.run_id
         JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-        JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+        LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
         WHERE $color IS NULL OR a.color = $color
     ) AS e
     GROUP BY e.run_id, e.color, e.time

@@ -26,7 +26,7 @@ WITH copies AS (
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
     WHERE v.dimensions IS NOT NULL
       AND (v.opcode IN ('copy-start', 'slice-start', 'dynamic-slice-start')
            OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))

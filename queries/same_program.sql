@@ -1,12 +1,11 @@
 -- title: Same program or not
 -- question: Which runs are the same program?
--- needs: values
 -- note: The fingerprint is over shape, opcode and size of all values and over the allocations, without names and numbers,
 --   which change from one compilation to the next. Runs of one fingerprint with several contents differ in text only.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_runs BIGINT = 2: fewest runs of a program
--- column fingerprint VARCHAR: fingerprint, good within one database
+-- column fingerprint VARCHAR: fingerprint
 -- column runs BIGINT [count]: runs of this program
 -- column contents BIGINT [count]: distinct contents among them, byte by byte
 -- column modules BIGINT [count]: distinct module names among them
@@ -15,18 +14,23 @@
 -- column run_ids VARCHAR: the runs, at most 20
 PREPARE same_program AS
 WITH of_values AS (
-    SELECT v.run_id, sum(hash(v.shape, v.opcode, v.size_bytes) // 4294967296)::BIGINT AS print
-    FROM "values" AS v
-    GROUP BY v.run_id
+    -- MD5 is the same in every version of DuckDB, unlike hash(); alike values are counted first to save it.
+    SELECT g.run_id, sum(md5_number_lower(concat_ws(' ', g.shape, g.opcode, g.size_bytes, g.number)) >> 24) AS print
+    FROM (
+        SELECT v.run_id, v.shape, coalesce(v.opcode, '') AS opcode, v.size_bytes, count(*) AS number
+        FROM "values" AS v
+        GROUP BY v.run_id, v.shape, coalesce(v.opcode, ''), v.size_bytes
+    ) AS g
+    GROUP BY g.run_id
 ),
 of_allocations AS (
-    SELECT a.run_id, sum(hash(a.size_bytes, a.color, a.kind) // 4294967296)::BIGINT AS print,
+    SELECT a.run_id, sum(md5_number_lower(concat_ws(' ', a.size_bytes, a.color, a.kind)) >> 24) AS print,
         sum(a.size_bytes)::BIGINT AS total_bytes
     FROM allocations AS a
     GROUP BY a.run_id
 )
 SELECT
-    printf('%016x', hash(v.print, a.print)) AS fingerprint,
+    left(md5(concat_ws(' ', v.print, a.print)), 16) AS fingerprint,
     count(*) AS runs,
     count(DISTINCT r.content_sha256) AS contents,
     count(DISTINCT r.module) AS modules,

@@ -1,6 +1,5 @@
 -- title: Shared slots
 -- question: Which values take turns in one place of memory, and how often is it reused?
--- needs: values
 -- note: A slot is an address: an allocation and an offset. The sum of the sizes of its values is not memory, it only shows
 --   how much the sharing saves. Values at other offsets can overlap a slot as well.
 -- example: --top 5

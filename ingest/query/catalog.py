@@ -35,7 +35,9 @@ class Catalog:
         """
         path = self.paths.get(name)
         if path is None:
-            raise UsageError(f"there is no query '{name}'{did_you_mean(name, self)}; `xbuf query` lists them")
+            raise UsageError(
+                f"there is no query '{name}' (`xbuf query` lists them){did_you_mean(name, self)}"
+            )
         return read_query(path)
 
     def load_all(self) -> tuple[SavedQuery, ...]:
@@ -68,7 +70,7 @@ def find_catalog(folders: Sequence[Path] = ()) -> Catalog:
             raise UsageError(f"{folder}: is no folder of query files (--queries, XBUF_QUERIES)")
         for name, path in _files(folder).items():
             if paths.setdefault(name, path) != path:
-                raise UsageError(f"{path}: there is already a query '{name}' ({paths[name]}); rename the file")
+                raise UsageError(f"{path}: there is already a query '{name}': {paths[name]}")
     return Catalog(paths)
 
 

@@ -35,9 +35,11 @@ __all__ = ["NARROWING", "NEEDS", "Column", "Parameter", "SavedQuery", "Value", "
 Value = str | int | float | bool | None
 """What a parameter can be."""
 
-NEEDS = ("ranges", "values", "uses")
+NEEDS = ("ranges", "uses")
 """Sections of a dump that `needs` can name."""
 
+_TAKEN = ("db", "format", "help", "output", "queries", "sql", "unsafe", "width")
+"""Options of `xbuf query` itself."""
 _PARAMETER_TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN")
 _UNITS = ("bytes", "slots", "count", "percent", "ratio")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -48,7 +50,9 @@ _PARAMETER = re.compile(
 )
 _COLUMN = re.compile(r"(?P<name>\w+)\s+(?P<type>[A-Z]+(?:\[\])*)(?:\s+\[(?P<unit>\w+)\])?\s*:\s*(?P<text>.+)")
 _PREPARE = re.compile(r"\s*PREPARE\s+(\w+)\s+AS\b[ \t]*\n?", re.IGNORECASE)
-_EXECUTE = re.compile(r";\s*EXECUTE\s+(\w+)\s*(?:\((?P<arguments>.*)\))?\s*;?\s*\Z", re.IGNORECASE | re.DOTALL)
+_EXECUTE = re.compile(
+    r";\s*EXECUTE\s+(\w+)\s*(?:\((?P<arguments>.*)\))?\s*;?\s*\Z", re.IGNORECASE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class SavedQuery:
 
 NARROWING = (
     Parameter("run", "VARCHAR", None, "only these runs: one run_id, or several as '3,7'"),
-    Parameter("label", "VARCHAR", None, "only runs labelled key=value (value may be a glob; several: 'a=1,b=2')"),
+    Parameter("label", "VARCHAR", None, "only runs labelled key=value (a glob for the value); several: 'a=1,b=2'"),
     Parameter("module", "VARCHAR", None, "only modules whose name matches this glob, e.g. 'jit_train*'"),
 )
 """Parameters that narrow every query in the same way."""
@@ -171,7 +175,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
     described = bool(fields or parameters or columns)
     if described:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"{path}: a query's file name is lower_case letters, digits and underscores, .sql")
+            raise UsageError(f"{path}: a query's file name is lower-case letters, digits, underscores")
         for key in ("title", "question"):
             if key not in fields:
                 raise UsageError(f"{path}: the header has no '-- {key}: ...' line")
@@ -253,9 +257,11 @@ def _parameter(value: str, where: str) -> Parameter:
         raise UsageError(f"{where}: a parameter is 'NAME TYPE = DEFAULT: what it does', not {value!r}")
     name, type_ = match["name"], match["type"].upper()
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{where}: '{name}': a parameter's name is lower_case letters, digits and underscores")
+        raise UsageError(f"{where}: '{name}': a parameter's name is lower-case letters, digits, underscores")
     if name in {parameter.name for parameter in NARROWING}:
         raise UsageError(f"{where}: '{name}' is a parameter of every query; use it without declaring it")
+    if name in _TAKEN:
+        raise UsageError(f"{where}: '{name}' is an option of xbuf query; name the parameter otherwise")
     if type_ not in _PARAMETER_TYPES:
         raise UsageError(f"{where}: type {type_} is none of {', '.join(_PARAMETER_TYPES)}")
     choices = tuple(part.strip() for part in (match["choices"] or "").split(",") if part.strip())
@@ -326,11 +332,12 @@ def _check_parameters(
         raise UsageError(f"{path}: the statement uses ${undeclared[0]}, {what}")
     unused = sorted(declared - used)
     if unused:
-        raise UsageError(f"{path}: the header declares parameter '{unused[0]}', the statement does not use it")
+        raise UsageError(f"{path}: the statement does not use parameter '{unused[0]}' of the header")
 
 
 def _check_execute(path: Path, parameters: tuple[Parameter, ...], execute: tuple[str, str]) -> None:
     """Refuse an EXECUTE whose arguments are not the defaults of the header."""
     wanted = ", ".join(f"{parameter.name} := {parameter.default_sql}" for parameter in parameters)
     if " ".join(execute[1].split()) != wanted:
-        raise UsageError(f"{path}: the last line must be: EXECUTE {execute[0]}{f'({wanted})' if wanted else ''};")
+        line = f"EXECUTE {execute[0]}({wanted});" if wanted else f"EXECUTE {execute[0]};"
+        raise UsageError(f"{path}: the last line must be: {line}")

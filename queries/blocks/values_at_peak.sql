@@ -48,4 +48,5 @@ SELECT
 FROM runs AS r
 JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.peak_time AND g.end_time >= r.peak_time
 JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index;
+-- LEFT, though every value has an allocation: it keeps the optimizer from joining ranges with allocations by run_id alone.
+LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index;

@@ -1,0 +1,384 @@
+"""`xbuf query`, `xbuf sql` and `xbuf shell`: ask the database."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from ingest.cli.terminal import DATABASE_OPTION, say
+from ingest.errors import UsageError, XbufError
+from ingest.query.catalog import Catalog, find_catalog
+from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from ingest.query.formats import Written
+    from ingest.query.run import Result
+
+_FORMATS = ("table", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _output_options(command: _Command) -> _Command:
+    """Add the options that say how and where a result is written."""
+    options = [
+        click.option(
+            "--format", "format_", type=click.Choice(_FORMATS),
+            help="How to write the result.  [default: as the ending of -o says, else table]",
+        ),
+        click.option(
+            "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+            help="Write to a file.",
+        ),
+        click.option(
+            "--width", type=click.IntRange(0), metavar="N",
+            help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",
+        ),
+        click.option(
+            "--unsafe", is_flag=True, help="Let the SQL read and write files and load extensions.",
+        ),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+class _Text(click.ParamType[Any]):
+    """A parameter of a query: checked by its type, completed from its choices or the database."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+        self.name = "size" if parameter.unit == "bytes" else parameter.type.lower()
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ingest.query.run import convert
+
+        return convert(self.parameter, value) if isinstance(value, str) else value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        if self.parameter in NARROWING:
+            known = _known(self.parameter.name, _database(ctx))
+        elif self.parameter.type == "BOOLEAN":
+            known = ["true", "false"]
+        else:
+            known = list(self.parameter.choices)
+        return [CompletionItem(text) for text in known if text.startswith(incomplete)]
+
+
+class _QueryCommand(click.Command):
+    """The command of one saved query."""
+
+    query: SavedQuery
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        query = self.query
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(query.question or f"Run {query.path}.")
+            if query.note:
+                formatter.write_paragraph()
+                formatter.write_text(query.note)
+        if query.columns:
+            with formatter.section("Columns"):
+                formatter.write_dl([
+                    (column.name, f"{column.text} [{column.unit}]" if column.unit else column.text)
+                    for column in query.columns
+                ])  # fmt: skip
+
+
+class _QueryGroup(click.Group):
+    """Saved queries as commands; each file is read when it is called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # --queries says which commands there are, so it may also stand behind the command's name.
+        ahead, rest, words = [], [], iter(args)
+        for word in words:
+            if word == "--queries":
+                ahead += [word, *([value] if (value := next(words, None)) is not None else [])]
+            elif word.startswith("--queries="):
+                ahead.append(word)
+            else:
+                rest.append(word)
+        return super().parse_args(ctx, [*ahead, *rest])
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_catalog(ctx))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name.endswith(".sql") or os.sep in cmd_name:
+            return _command(read_query(Path(cmd_name)))
+        catalog = _catalog(ctx)
+        return _command(catalog.load(cmd_name)) if cmd_name in catalog else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        command = self.get_command(ctx, name)
+        if command is None:
+            _catalog(ctx).load(name)  # raises: there is no such query
+        return name, command, args[1:]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Queries"):
+            formatter.write_dl([(query.name, query.title) for query in _catalog(ctx).load_all()])
+
+
+@click.group(
+    "query",
+    cls=_QueryGroup,
+    invoke_without_command=True,
+    subcommand_metavar="[NAME|FILE.sql] [OPTIONS]...",
+)
+@DATABASE_OPTION
+@click.option(
+    "--queries",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder with query files of your own; also XBUF_QUERIES.",
+)
+@click.pass_context
+def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
+    """Ask a saved question; without a name, list them all.
+
+    `xbuf query NAME --help` tells what a query answers, its columns and its options. A file of your own
+    runs by its path.
+
+    \b
+    Example:
+      xbuf query largest_live_out --top 5 --by color
+    """
+    if ctx.invoked_subcommand is None:
+        queries = find_catalog(folders).load_all()
+        width = max(len(saved.name) for saved in queries)
+        for saved in queries:
+            click.echo(f"{saved.name:<{width}}  {saved.title}")
+
+
+@click.command("sql")
+@click.argument("statement")
+@DATABASE_OPTION
+@_output_options
+def sql(
+    statement: str, database: str, format_: str | None, output: Path | None, width: int | None, unsafe: bool
+) -> None:
+    """Run a SELECT of your own; `-` reads it from stdin.
+
+    The saved queries are there as macros: FROM largest_live_out(top := 5). Columns whose names end in
+    _bytes are shown as sizes.
+
+    \b
+    Example:
+      xbuf sql "SELECT backend, count(*) AS runs FROM runs GROUP BY ALL"
+    """
+    from ingest.query.run import run_sql
+
+    text = sys.stdin.read() if statement == "-" else statement
+    with _open(database, unsafe) as connection:
+        written = _write(run_sql(connection, text), format_, output, width)
+        if written.rows == 0:
+            say("no row")
+
+
+@click.command("shell", context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@DATABASE_OPTION
+@click.option("--write", is_flag=True, help="Open for writing; keeps imports waiting while it is open.")
+def shell(arguments: tuple[str, ...], database: str, write: bool) -> None:
+    """Open the database in the duckdb shell, read-only. ARGUMENTS go to the shell.
+
+    \b
+    Example:
+      xbuf shell -c "FROM saved_queries"
+    """
+    from ingest.store.database import open_database
+
+    program = shutil.which("duckdb") or shutil.which("duckdb", path=str(Path(sys.executable).parent))
+    if program is None:
+        raise UsageError(
+            "the duckdb shell is not installed; `pip install duckdb-cli` brings it, or use `xbuf sql`"
+        )
+    open_database(database, read_only=True).close()
+    sys.stdout.flush()
+    os.execv(program, ["duckdb", *([] if write else ["-readonly"]), database, *arguments])
+
+
+def _catalog(ctx: click.Context) -> Catalog:
+    return find_catalog(ctx.params.get("folders") or ())
+
+
+def _command(saved: SavedQuery) -> click.Command:
+    """Make the command of a query: an option for each of its parameters."""
+    params: list[click.Parameter] = []
+    for parameter in saved.parameters:
+        narrowing = parameter in NARROWING
+        metavar, text = _NARROWING_HELP[parameter.name] if narrowing else (None, _help(parameter))
+        params.append(
+            click.Option(
+                [f"--{parameter.name.replace('_', '-')}", parameter.name],
+                type=_Text(parameter),
+                multiple=narrowing and parameter.name != "module",
+                metavar=metavar,
+                help=text,
+            )
+        )
+    params.append(click.Option(["--db", "database"], metavar="PATH", help="DuckDB file."))
+    params.append(click.Option(["--sql", "show_sql"], is_flag=True, help="Print the SQL that would run."))
+    command = _QueryCommand(
+        saved.name,
+        params=params,
+        callback=_output_options(_runner(saved)),
+        help=saved.question,
+        short_help=saved.title,
+        epilog="\b\nExample:\n  " + _example(saved),
+    )
+    command.query = saved
+    command.params += reversed(getattr(command.callback, "__click_params__", []))
+    return command
+
+
+_NARROWING_HELP = {
+    "run": ("ID", "Only this run; may be given again."),
+    "label": (
+        "KEY=VALUE",
+        "Only runs with this label; the value may be a glob; may be given again, all must hold.",
+    ),
+    "module": ("GLOB", "Only modules whose name matches, e.g. 'jit_train*'."),
+}
+
+
+def _help(parameter: Parameter) -> str:
+    text = parameter.text
+    if parameter.choices:
+        text += f" ({', '.join(parameter.choices)})"
+    default = parameter.default
+    if default is not None:
+        text += f"  [default: {str(default).lower() if isinstance(default, bool) else default}]"
+    return text
+
+
+def _example(saved: SavedQuery) -> str:
+    name = saved.name if saved.described and saved.question else str(saved.path)
+    return f"xbuf query {name} {saved.example}".rstrip()
+
+
+def _runner(saved: SavedQuery) -> Callable[..., None]:
+    @click.pass_context
+    def run(
+        ctx: click.Context,
+        /,
+        database: str | None,
+        show_sql: bool,
+        format_: str | None,
+        output: Path | None,
+        width: int | None,
+        unsafe: bool,
+        **given: Any,
+    ) -> None:
+        from ingest.query.run import bind, run_query, sql_text, why_empty
+
+        asked = {name: _joined(name, value) for name, value in given.items() if _is_given(ctx, name)}
+        values = bind(saved, asked)
+        if show_sql:
+            click.echo(sql_text(saved, values))
+            return
+        with _open(database or _database(ctx), unsafe) as connection:
+            written = _write(run_query(connection, saved, values), format_, output, width)
+            if written.rows == 0:
+                say(why_empty(connection, saved, values))
+            else:
+                _tell_missing(connection, saved, values)
+
+    return run
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Tell whether an option stood on the command line (its value may be null)."""
+    from click.core import ParameterSource
+
+    return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
+
+
+def _joined(name: str, value: Any) -> Value:
+    """Join the values of an option that was given several times, as the parameter wants them."""
+    if not isinstance(value, tuple):
+        return value  # type: ignore[no-any-return]
+    if name == "run":
+        for text in value:
+            if not all(part.strip().isdigit() for part in text.split(",")):
+                raise UsageError(f"--run: {text!r} is no run_id; `xbuf runs` lists them")
+        return ",".join(value)
+    return ",".join(text.replace(",", "?") for text in value)
+
+
+def _tell_missing(connection: duckdb.DuckDBPyConnection, saved: SavedQuery, values: dict[str, Value]) -> None:
+    from ingest.query.run import count_lacking
+
+    lacking = count_lacking(connection, saved, values)
+    if lacking is not None and lacking.runs:
+        say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
+
+
+def _open(database: str, unsafe: bool) -> duckdb.DuckDBPyConnection:
+    """Open a database to read; unless `unsafe`, SQL can reach nothing else."""
+    from ingest.store.database import open_database
+
+    connection = open_database(database, read_only=True)
+    if not unsafe:
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _write(result: Result, format_: str | None, output: Path | None, width: int | None) -> Written:
+    from ingest.query.formats import write_text
+    from ingest.query.output import choose_format, terminal_width, write_file
+
+    chosen = choose_format(format_, output)
+    if output is not None:
+        written = write_file(result, chosen, output, width or None)
+    else:
+        columns = terminal_width() if width is None else width or None
+        written = write_text(result, chosen, sys.stdout, columns)
+        sys.stdout.flush()
+    if written.left_out:
+        say(f"no room for: {', '.join(written.left_out)} (--width 0 shows them)")
+    if written.cut:
+        say(f"only the first {written.rows} rows are shown; --format csv writes all")
+    return written
+
+
+def _database(ctx: click.Context) -> str:
+    """Find the --db of a command, else of the group above it."""
+    current: click.Context | None = ctx
+    while current is not None:
+        if database := current.params.get("database"):
+            return str(database)
+        current = current.parent
+    return os.environ.get("XBUF_DB", "xbuf.duckdb")
+
+
+def _known(name: str, database: str) -> Sequence[str]:
+    """List what --run, --label or --module can be, for the shell's completion."""
+    column = {
+        "run": "SELECT run_id::VARCHAR FROM runs ORDER BY run_id DESC LIMIT 200",
+        "label": "SELECT DISTINCT key || '=' || value FROM run_labels ORDER BY 1 LIMIT 200",
+        "module": "SELECT DISTINCT coalesce(module_name, stem) FROM runs ORDER BY 1 LIMIT 1000",
+    }[name]
+    try:
+        with _open(database, False) as connection:
+            return [text for (text,) in connection.execute(column).fetchall()]
+    except XbufError:
+        return []  # a completion has nowhere to say what is wrong; the command itself will

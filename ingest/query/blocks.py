@@ -1,0 +1,94 @@
+"""The building blocks of the saved queries: commented views and macros in `queries/blocks/`.
+
+A block is one CREATE OR REPLACE statement below the same kind of header as a query has. The importer
+installs the blocks in the database. `xbuf query` makes its own temporary ones, which hide those of the
+database, so that a query never meets the blocks of another version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ingest.errors import XbufError
+from ingest.query.header import literal
+from ingest.resources import queries_dir
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Block", "create_temporary", "read_blocks"]
+
+_CREATE = re.compile(r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(.*?);?\s*\Z", re.DOTALL | re.MULTILINE)
+_COLUMN = re.compile(r"^-- column (\w+) [^:]*: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A view or macro that saved queries and users share.
+
+    Attributes:
+        kind: VIEW or MACRO.
+        definition: what follows the name in the CREATE statement.
+    """
+
+    name: str
+    kind: str
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    definition: str
+    text: str
+
+    def create(self, *, temporary: bool = False, replace: bool = True) -> str:
+        """Write the CREATE statement."""
+        words = ["CREATE", *(["OR REPLACE"] if replace else []), *(["TEMP"] if temporary else []), self.kind]
+        return f"{' '.join(words)} {self.name}{self.definition}"
+
+    def comments(self, marker: str) -> list[str]:
+        """Write the COMMENT statements; `marker` goes before the title."""
+        kind = "MACRO TABLE" if self.kind == "MACRO" else "VIEW"
+        statements = [f"COMMENT ON {kind} {self.name} IS {literal(marker + self.title)}"]
+        if self.kind == "VIEW":
+            statements += [
+                f'COMMENT ON COLUMN {self.name}."{column}" IS {literal(text)}'
+                for column, text in self.columns
+            ]
+        return statements
+
+
+@cache
+def read_blocks() -> tuple[Block, ...]:
+    """Read the building blocks, each behind those that it uses."""
+    blocks = {path.stem: _parse(path.read_text(encoding="utf-8"), path.stem) for path in _paths()}
+    ordered: dict[str, Block] = {}
+
+    def place(name: str) -> None:
+        if name not in ordered:
+            for word in set(re.findall(r"\w+", blocks[name].definition)) & blocks.keys() - {name}:
+                place(word)
+            ordered[name] = blocks[name]
+
+    for name in sorted(blocks):
+        place(name)
+    return tuple(ordered.values())
+
+
+def create_temporary(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create the blocks for this connection only; works on a read-only database."""
+    for block in read_blocks():
+        connection.execute(block.create(temporary=True))
+
+
+def _paths() -> list[Path]:
+    return sorted((queries_dir() / "blocks").glob("*.sql"))
+
+
+def _parse(text: str, name: str) -> Block:
+    create = _CREATE.search(text)
+    title = re.search(r"^-- title: (.*)$", text, re.MULTILINE)
+    if not create or create[2] != name or not title:
+        raise XbufError(f"{name}.sql: a block has a title and one CREATE OR REPLACE of its own name")
+    return Block(name, create[1], title[1], tuple(_COLUMN.findall(text)), create[3], text)

@@ -1,0 +1,108 @@
+"""Write the cells of a result: for people, as plain text and as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+import unicodedata
+from decimal import Decimal
+from typing import Any
+
+__all__ = ["display_width", "escape", "human_bytes", "json_text", "json_value", "plain", "shown"]
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+"""Control characters, and those that reorder or hide text."""
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def human_bytes(size: int) -> str:
+    """Return a size as people read it, in binary units: 5308448 is 5.06 MiB."""
+    if abs(size) < 1024:
+        return f"{size} B"
+    value = float(size)
+    for unit in _UNITS:
+        value /= 1024
+        if abs(value) < 1024 or unit == _UNITS[-1]:
+            break
+    return f"{value:.1f} {unit}" if unit == "KiB" else f"{value:.2f} {unit}"
+
+
+def escape(text: str) -> str:
+    r"""Show control characters instead of sending them to a terminal: ESC becomes \x1b."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def shown(value: Any, unit: str | None) -> str:
+    """Write a cell for people; NULL is a dash."""
+    if value is None:
+        return "-"
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        if unit == "bytes":
+            return human_bytes(round(value)) if math.isfinite(value) else plain(value)
+        if unit == "percent":
+            return f"{value:.1f}%"
+        if unit == "ratio":
+            return f"{value:.2f}x"
+        if isinstance(value, float):
+            return f"{value:.6g}"
+    return escape(plain(value))
+
+
+def plain(value: Any) -> str:
+    """Write a cell as text without units; NULL is empty."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, (list, tuple, dict)):
+        return json_text(json_value(value))
+    return str(value)
+
+
+def json_value(value: Any) -> Any:
+    """Turn a cell into what JSON can hold; a number that JSON lacks (NaN, infinity) becomes null."""
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (list, tuple)):
+        return [json_value(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    return plain(value)
+
+
+def json_text(value: Any) -> str:
+    """Write JSON on one line, with control characters escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def display_width(text: str) -> int:
+    """Count the columns that a text takes up on a terminal."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        for char in text
+    )
+
+
+def _escaped(match: re.Match[str]) -> str:
+    char = match[0]
+    named = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(char)
+    if named:
+        return named
+    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"

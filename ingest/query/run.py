@@ -1,0 +1,276 @@
+"""Run a saved query or a statement of the user's own, and tell why a result is empty."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ingest.errors import UsageError
+from ingest.query.blocks import create_temporary
+from ingest.query.catalog import did_you_mean
+from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow
+
+__all__ = [
+    "Lacking",
+    "Result",
+    "ResultColumn",
+    "bind",
+    "convert",
+    "count_lacking",
+    "run_query",
+    "run_sql",
+    "sql_text",
+    "why_empty",
+]
+
+_SIZE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([kmgtpe])(i?)b?|b)?", re.IGNORECASE)
+_NUMBERS = frozenset(
+    f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")
+) | {"INTEGER", "UINTEGER", "FLOAT", "DOUBLE"}
+_FETCH = 10_000
+_SELECTED = "FROM selected_runs($run, $label, $module)"
+_LACKING = {"ranges": ("NOT has_ranges", "live ranges"), "uses": ("NOT has_values", "positions and uses")}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """A column of a result: name, DuckDB type and unit (bytes, slots, count, percent, ratio or None)."""
+
+    name: str
+    type: str
+    unit: str | None
+
+    @property
+    def is_number(self) -> bool:
+        """Tell whether the cells are numbers."""
+        return self.type in _NUMBERS or self.type.startswith("DECIMAL")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An open result: read it once, either as rows or as Arrow batches."""
+
+    columns: tuple[ResultColumn, ...]
+    _cursor: duckdb.DuckDBPyConnection
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as Python values."""
+        while rows := self._cursor.fetchmany(_FETCH):
+            yield from rows
+
+    def batches(self) -> pyarrow.RecordBatchReader:
+        """Return the rows as Arrow batches."""
+        return self._cursor.to_arrow_reader(100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """How many of the selected runs lack a section of the dump."""
+
+    selected: int
+    runs: int
+    what: str
+
+
+def convert(parameter: Parameter, text: str) -> Value:
+    """Read the value of a parameter from a text of the command line; `null` is NULL for every type.
+
+    Raises:
+        UsageError: the text is no value of the parameter's type, or none of its choices.
+    """
+    if text.lower() == "null":
+        return None
+    option = f"--{parameter.name.replace('_', '-')}"
+    if parameter.choices and text not in parameter.choices:
+        hint = did_you_mean(text, parameter.choices)
+        raise UsageError(f"{option}: {text!r} is none of {', '.join(parameter.choices)}{hint}")
+    if parameter.type == "VARCHAR":
+        return text
+    if parameter.type == "BOOLEAN":
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        raise UsageError(f"{option}: {text!r} is neither true nor false")
+    if parameter.unit == "bytes":
+        return _size(text, option)
+    try:
+        number = int(text) if parameter.type == "BIGINT" else float(text)
+    except ValueError:
+        what = "whole number" if parameter.type == "BIGINT" else "number"
+        raise UsageError(f"{option}: {text!r} is no {what}") from None
+    if parameter.type == "BIGINT" and not -(2**63) <= number < 2**63:
+        raise UsageError(f"{option}: {text} does not fit in 64 bits")
+    if parameter.name == "top" and number < 0:
+        raise UsageError(f"{option}: {text} is negative; null shows all rows")
+    return number
+
+
+def bind(query: SavedQuery, given: Mapping[str, Value]) -> dict[str, Value]:
+    """Fill in the defaults of the parameters that are not given.
+
+    Raises:
+        UsageError: the query has no such parameter.
+    """
+    for name in given:
+        if query.parameter(name) is None:
+            hint = did_you_mean(name, [parameter.name for parameter in query.parameters])
+            raise UsageError(f"query '{query.name}' has no parameter '{name}'{hint}")
+    return {parameter.name: given.get(parameter.name, parameter.default) for parameter in query.parameters}
+
+
+def sql_text(query: SavedQuery, values: Mapping[str, Value]) -> str:
+    """Write the statement that would run, with the values in place of the parameters.
+
+    It runs in any DuckDB shell on a database in which xbuf-ingest has installed its building blocks.
+    """
+    text = TOKEN.sub(lambda match: literal(values[match["name"]]) if match["name"] else match[0], query.sql)
+    return text + ";"
+
+
+def run_query(
+    connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
+) -> Result:
+    """Run a saved query.
+
+    The building blocks are made for this connection first, in the version that the query was written for.
+
+    Args:
+        values: a value for each parameter, as `bind` makes it.
+
+    Raises:
+        UsageError: DuckDB refuses the statement, or its columns are not those of the header.
+    """
+    import duckdb
+
+    create_temporary(connection)
+    where = query.path
+    try:
+        statements = connection.extract_statements(query.sql)
+        if len(statements) != 1:
+            raise UsageError(f"{where}: holds {len(statements)} statements; a query is one")
+        if statements[0].named_parameters != placeholders(query.sql):
+            raise UsageError(f"{where}: a parameter is $name, of letters, digits and underscores")
+        result = _open(connection, query.sql, dict(values))
+    except duckdb.Error as error:
+        raise UsageError(f"{where}: {_first_line(error)}") from error
+    if not query.described:
+        return result
+    names = [column.name for column in result.columns]
+    declared = [column.name for column in query.columns]
+    if names != declared:
+        raise UsageError(
+            f"{where}: the header tells columns {', '.join(declared)}; the statement gives {', '.join(names)}"
+        )
+    for column, told in zip(result.columns, query.columns, strict=True):
+        if column.type != told.type:
+            raise UsageError(f"{where}: column {told.name} is {column.type}, the header says {told.type}")
+    units = [column.unit for column in query.columns]
+    return Result(
+        tuple(ResultColumn(c.name, c.type, unit) for c, unit in zip(result.columns, units, strict=True)),
+        result._cursor,
+    )
+
+
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Result:
+    """Run one statement of the user's own.
+
+    A column whose name ends in `_bytes` is taken for bytes.
+
+    Raises:
+        UsageError: DuckDB refuses the statement, or there is not exactly one.
+    """
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1:
+            raise UsageError(f"{len(statements)} statements given; xbuf runs one at a time")
+        return _open(connection, sql, {})
+    except duckdb.Error as error:
+        raise UsageError(_first_line(error)) from error
+
+
+def why_empty(connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]) -> str:
+    """Say in a sentence why a query has no rows."""
+    total = _count(connection, "SELECT count(*) FROM runs", {})
+    if total == 0:
+        return "the database holds no runs yet; load dumps with `xbuf-ingest DIR`"
+    narrowing = _narrowing(values)
+    if _count(connection, f"SELECT count(*) {_SELECTED}", narrowing) == 0:
+        return _no_run(connection, narrowing)
+    lacking = count_lacking(connection, query, values)
+    if lacking is not None and lacking.runs == lacking.selected:
+        return f"none of the {lacking.selected} selected runs tells {lacking.what}: their dumps lack them"
+    return "no row matches"
+
+
+def count_lacking(
+    connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
+) -> Lacking | None:
+    """Count the selected runs that lack a section without which the query has no rows for them."""
+    for need in query.needs:
+        condition, what = _LACKING[need]
+        row = connection.execute(
+            f"SELECT count(*), count(*) FILTER ({condition}) {_SELECTED}", _narrowing(values)
+        ).fetchone()
+        if row and row[1]:
+            return Lacking(int(row[0]), int(row[1]), what)
+    return None
+
+
+def _narrowing(values: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: values.get(name) for name in ("run", "label", "module")}
+
+
+def _no_run(connection: duckdb.DuckDBPyConnection, narrowing: Mapping[str, Value]) -> str:
+    given = ", ".join(f"--{name} {value}" for name, value in narrowing.items() if value is not None)
+    hint = ""
+    if narrowing["module"] is not None:
+        known = connection.execute("SELECT DISTINCT coalesce(module_name, stem) FROM runs").fetchall()
+        hint = did_you_mean(str(narrowing["module"]), [name for (name,) in known])
+    elif narrowing["label"] is not None:
+        pairs = connection.execute("SELECT DISTINCT key || '=' || value FROM run_labels").fetchall()
+        hint = did_you_mean(str(narrowing["label"]), [pair for (pair,) in pairs]) or (
+            "; no run has a label" if not pairs else ""
+        )
+    return f"no run matches {given}{hint}"
+
+
+def _count(connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Value]) -> int:
+    row = connection.execute(sql, dict(values) or None).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _open(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, Value]) -> Result:
+    cursor = connection.execute(sql, values or None)
+    description = cursor.description or []
+    return Result(
+        tuple(
+            ResultColumn(str(name), _type_name(type_), "bytes" if str(name).endswith("_bytes") else None)
+            for name, type_, *_ in description
+        ),
+        cursor,
+    )
+
+
+def _type_name(type_: object) -> str:
+    return str(type_)
+
+
+def _size(text: str, option: str) -> int:
+    """Read a number of bytes: 4096, 16KiB, 1.5GiB; kB, MB ... are decimal."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"{option}: {text!r} is no size; write 4096, 16KiB or 1.5GiB")
+    power = "kmgtpe".index(match[2].lower()) + 1 if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power) if power else int(float(match[1]))
+
+
+def _first_line(error: Exception) -> str:
+    """Shorten DuckDB's message to one line."""
+    return " ".join(str(error).split("\n\n")[0].split())
