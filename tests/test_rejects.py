@@ -292,7 +292,8 @@ def legal_cuts(dump_set: DumpSet, role: str) -> set[int]:
     - An allocation that is not empty has values. TF 1.15 ends a value with its `[offset,size]` line.
     - Headers with an address and ` value:` lines (TF 2.1 to 2.10) are followed by a total. Without
       address, later allocations may be alone: since jaxlib 0.10 the rest lies in siblings.
-    - With siblings, total and value blocks tell whether allocations are missing, but for empty ones.
+    - With siblings, total and value blocks tell whether allocations are missing, but for empty ones. A
+      block of reused buffers may be missing whole; the dump then carries a notice of its colors.
     - `Used values:` without ` from instruction:` (TF 2.1 to 2.6) may end the file with any use of the
       last value; with it (TF 2.7 on), `HloLiveRange` follows in the same file.
     - The cumulative peak list may end the file (jaxlib 0.6.2 to 0.7.0), but not in split sets.
@@ -305,7 +306,8 @@ def legal_cuts(dump_set: DumpSet, role: str) -> set[int]:
         return {
             cut
             for cut in range(2, len(lines))
-            if all(line.startswith("allocation ") and ": size 0," in line for line in lines[cut:])
+            if not lines[cut - 1].startswith(" reused by")
+            and all(": size 0," in line or line.startswith((" reused by", "  value: <")) for line in lines[cut:])
         }
     legal = set()
     has_address = ", size " in lines[1]

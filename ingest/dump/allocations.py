@@ -31,6 +31,7 @@ _EMBEDDED: Final = re.compile(
     r" uses:\n((?:  .*\n)*) \[([0-9]+),([0-9]+)\]: (.*)\n",
     re.M,
 )
+_EMBEDDED_START: Final = re.compile(r"^  [0-9]+ .*, positions:$", re.M)
 _REUSE_HEAD: Final = " reused by buffers of a different color:\n"
 _REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=(-?[0-9]+)\)\n")
 _KNOWN_START: Final = re.compile(
@@ -149,7 +150,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
     pattern, feature = _VALUE, None
     if "](#" in body and _LOGICAL.search(body):
         pattern, feature = _LOGICAL, features.LOGICAL_BUFFERS
-    elif ", positions:\n" in body and _EMBEDDED.search(body):
+    elif _EMBEDDED_START.search(body):
         pattern, feature = _EMBEDDED, features.EMBEDDED_VALUES
     if feature:
         found.add(feature)
@@ -299,6 +300,7 @@ def _walk(
     kept: list[str] = []
     header = -1
     in_reuse = False
+    told = 0
     at = 0
     while at < len(body):
         match = _HEADER.match(body, at)
@@ -319,6 +321,7 @@ def _walk(
             reuse.append(ReuseLine(header, *(part or "" for part in reused.groups())))
         elif text == _REUSE_HEAD:
             in_reuse = True
+            told = len(reuse)
             found.add(features.COLOR_REUSE)
         elif not text.endswith("\n"):
             raise DumpError(
@@ -330,8 +333,9 @@ def _walk(
                 text=text,
             )
         elif _KNOWN_START.match(text) or pattern is _EMBEDDED:
+            ends_here = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
             raise DumpError(
-                "bad-line",
+                "truncated" if ends_here else "bad-line",
                 "this line cannot be read here; is the file damaged?",
                 file=file,
                 line=line,
@@ -344,4 +348,13 @@ def _walk(
             )
         line += 1
         at = end
+    if in_reuse and len(reuse) == told:
+        raise DumpError(
+            "truncated",
+            "no value follows the last line; the file is cut off, copy it again",
+            file=file,
+            line=line - 1,
+            section="allocations",
+            text=_REUSE_HEAD.rstrip("\n"),
+        )
     return "".join(kept)

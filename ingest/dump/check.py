@@ -7,7 +7,7 @@ not tracked while all is well.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from ingest.dump import features
@@ -30,7 +30,8 @@ def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
         if header.allocation != expected:
             raise DumpError(
                 "allocation-index",
-                f"allocation {header.allocation} stands where {expected} should; are lines missing or repeated?",
+                f"allocation {header.allocation} stands where {expected} should;"
+                " are lines missing or repeated?",
                 section="allocations",
                 text=f"allocation {header.allocation}: ",
             )
@@ -41,6 +42,38 @@ def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
                 section="allocations",
                 text=f"allocation {header.allocation}: ",
             )
+
+
+def check_last_allocation(index: int, size: int | None, has_values: bool) -> None:
+    """Refuse a primary file that is cut off after a header line.
+
+    An allocation that is not empty has values, in 2,961 dumps. Where a total is printed, that tells more.
+
+    Args:
+        index: number of the last allocation.
+        size: its bytes, None where there is none.
+        has_values: it has value lines.
+    """
+    if size is None or (size and not has_values):
+        raise DumpError(
+            "truncated",
+            "no value follows the last allocation: the file is cut off; copy it again",
+            section="allocations",
+            text=f"allocation {index}: " if size else "BufferAssignment:",
+        )
+
+
+def check_texts(blocks: Sequence[tuple[str, ...]], told: Collection[str]) -> None:
+    """Require an instruction text of every value, where the dump is of a release that prints them."""
+    if features.FROM_INSTRUCTION in told or features.HUMAN_TOTAL in told:
+        for block in blocks:
+            if not block[7]:
+                raise DumpError(
+                    "truncated",
+                    f"value {block[0]} {block[1]} has no 'from instruction' line: the file is cut off",
+                    section="values",
+                    text=f"<{block[0]} ",
+                )
 
 
 def check_bounds(
@@ -138,12 +171,6 @@ def check_magnitude(what: str, section: str, numbers: Iterable[int | None]) -> N
             )
 
 
-def check_whole(text: str, role: str, file: str) -> None:
-    """Require a file to begin as its role says and to end with a line end."""
-    check_start(text, role, file)
-    check_end(text, role, file, text.count("\n") + 1)
-
-
 def check_start(text: str, role: str, file: str) -> None:
     """Require the text of a primary file to begin with its head line."""
     if role == "primary" and not text.startswith("BufferAssignment:\n"):
@@ -154,15 +181,34 @@ def check_start(text: str, role: str, file: str) -> None:
         raise DumpError(kind, message, file=file, line=1, section="allocations", text=text[:200])
 
 
-def check_end(text: str, role: str, file: str, line: int) -> None:
-    """Require the last text of a file to end with a line end; `line` is the number of its last line."""
-    if not text.endswith("\n") and not (role == "live_range" and text.startswith(UNAVAILABLE)):
+def check_end(text: str, role: str, file: str, line: int, section: Section) -> None:
+    """Require a file to end with a line end, and not with the blank line before another section.
+
+    Args:
+        text: the last text of the file.
+        role: primary, values or live_range.
+        file: name for messages.
+        line: number of the last line.
+        section: section in which the file ends.
+    """
+    if role == "live_range" and text.startswith(UNAVAILABLE):
+        return
+    if not text.endswith("\n"):
         raise DumpError(
             "truncated",
             "the file does not end with a line end: it is cut off; copy it again",
             file=file,
             line=line,
+            section=section.label,
             text=text[text.rfind("\n") + 1 :][:2000],
+        )
+    if text.endswith("\n\n"):
+        raise DumpError(
+            "truncated",
+            "the file ends with the blank line before another section: it is cut off; copy it again",
+            file=file,
+            line=line - 1,
+            section=Section(min(section + 1, Section.TREE)).label,
         )
 
 
@@ -171,20 +217,24 @@ def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     values_file = files.get("values", files["primary"])
     ranges_file = files.get("live_range", files["primary"])
     split = "values" in files or "live_range" in files
-    has_values, has_sequence = Section.VALUES in dump.sections, Section.SEQUENCE in dump.sections
+    seen, told = dump.sections, dump.features
+    # TF 2.1 to 2.10 print addresses and everything in one file; from TF 2.7 on, a size for people comes
+    # with instruction texts, and live ranges follow.
+    modern = not told & {features.LOGICAL_BUFFERS, features.EMBEDDED_VALUES}
+    texts = bool(told & {features.HUMAN_TOTAL, features.FROM_INSTRUCTION})
     missing: tuple[str, str, str] | None = None
-    if features.TOTAL in dump.features and not has_values:
+    if features.TOTAL in told and Section.VALUES not in seen:
         missing = ("values", "Used values:", values_file)
-    elif "values" in files and features.TOTAL not in dump.features:
+    elif features.TOTAL not in told and ("values" in files or (features.POINTER in told and modern)):
         missing = ("total", "Total bytes used:", values_file)
-    elif not has_sequence and (
-        "live_range" in files or (features.FROM_INSTRUCTION in dump.features and not split)
-    ):
+    elif Section.SEQUENCE not in seen and ("live_range" in files or (texts and not split)):
         missing = ("sequence", "HloLiveRange", ranges_file)
-    elif features.LIVE_RANGE in dump.features and Section.RANGES not in dump.sections:
+    elif features.LIVE_RANGE in told and Section.RANGES not in seen:
         missing = ("ranges", "BufferLiveRange:", ranges_file)
-    elif features.LIVE_RANGE in dump.features and Section.PEAK not in dump.sections:
+    elif features.LIVE_RANGE in told and Section.PEAK not in seen:
         missing = ("peak", "Live ranges at N (peak):", ranges_file)
+    elif "live_range" in files and features.PEAK in told and Section.TREE not in seen:
+        missing = ("tree", "Stack trace breakdown for peak usage:", ranges_file)
     if missing:
         section, head, file = missing
         raise DumpError(

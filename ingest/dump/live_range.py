@@ -22,6 +22,12 @@ _NODE: Final = re.compile(
     r" \((-?[0-9.]+|-?nan|-?inf)%, total: (-?[0-9 ]+) bytes, current: (-?[0-9 ]+) bytes,"
     r" remaining: (-?[0-9 ]+) bytes\)\n"
 )
+_KNOWN_STARTS: Final = {
+    "sequence": re.compile(r"    [0-9]"),
+    "ranges": re.compile(r"    .*\}:"),
+    "peak": re.compile(r"    .* bytes"),
+}
+"""Lines that stand for a record of the section, though they may not be readable as one."""
 UNBOUNDED: Final = "  Peak memory could not be determined due to unbounded dynamic shape.\n"
 UNAVAILABLE: Final = "HloLiveRange not available"
 
@@ -157,19 +163,19 @@ def _grouped(digits: str) -> int:
 def _without_unknown(
     pattern: re.Pattern[str], body: str, line: int, file: str, section: str, notices: list[Notice]
 ) -> str:
-    """Note the lines that `pattern` does not match; refuse a last line without its newline."""
+    """Note the lines that `pattern` does not match; refuse those that stand for a record all the same."""
     kept: list[str] = []
     for number, text in enumerate(LINES.findall(body)):
         if pattern.fullmatch(text):
             kept.append(text)
-        elif not text.endswith("\n"):
+        elif _KNOWN_STARTS[section].match(text):
             raise DumpError(
-                "truncated",
-                "the file ends in the middle of a line; copy it again",
+                "bad-line",
+                "this line cannot be read here; is the file damaged?",
                 file=file,
                 line=line + number,
                 section=section,
-                text=text,
+                text=text.rstrip("\n"),
             )
         else:
             notices.append(

@@ -12,16 +12,19 @@ from ingest.dump import features
 from ingest.dump.allocations import AllocationScan, scan_allocations
 from ingest.dump.check import (
     check_bounds,
+    check_end,
     check_headers,
+    check_last_allocation,
     check_numbers,
     check_peak_list,
     check_range,
     check_same_values,
     check_sections,
     check_sequence_length,
+    check_start,
+    check_texts,
     check_total,
     check_unique,
-    check_whole,
     locate,
     note_colors,
     note_missing_value,
@@ -83,8 +86,11 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
         dump.sha256[role] = content.sha256
         dump.text_bytes += content.text_bytes
         dump.notices += content.notices
-        check_whole(content.text, role, file)
-        for piece in cut([content.text], START[role]):
+        check_start(content.text, role, file)
+        pieces = list(cut([content.text], START[role]))
+        last = pieces[-1].section if pieces else START[role]
+        check_end(content.text, role, file, content.text.count("\n") + 1, last)
+        for piece in pieces:
             if piece.section is Section.ALLOCATIONS:
                 scan = scan_allocations(piece.text, piece.line, file)
             else:
@@ -94,6 +100,9 @@ def _parse(files: Mapping[str, str]) -> ParsedDump:
     assert scan is not None  # every set has a primary file, and it starts with this section
     dump.features |= scan.features
     dump.notices += scan.notices
+    if dump.total is None:
+        size, values = (scan.headers[-1].size, scan.headers[-1].values) if scan.headers else (None, 0)
+        check_last_allocation(len(scan.headers) - 1, size, values > 0)
     _take_allocations(dump, scan)
     colors = [header.attributes.color for header in dump.headers]
     dump.notices += note_colors(dump.values, dump.allocation_of, colors, dump.reuse, files["primary"])
@@ -197,15 +206,8 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
 def _take_used_values(dump: ParsedDump) -> None:
     if dump.used is not None:
         check_same_values(dump.values, dump.used.blocks)
-        if features.FROM_INSTRUCTION in dump.features:
-            for block in dump.used.blocks:
-                if not block[7]:
-                    raise DumpError(
-                        "truncated",
-                        f"value {block[0]} {block[1]} has no 'from instruction' line",
-                        section="values",
-                        text=f"<{block[0]} ",
-                    )
+        if features.EMBEDDED_VALUES not in dump.features:
+            check_texts(dump.used.blocks, dump.features)
 
 
 def _take_ranges(dump: ParsedDump, file: str) -> None:

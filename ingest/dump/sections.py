@@ -71,24 +71,37 @@ def cut(blocks: Iterable[str], start: Section) -> Iterator[Piece]:
         text = text + block if text else block
         while (found := _next_section(text, section, searched)) is not None:
             following, end = found
-            yield Piece(section, text[:end], line)
+            yield _piece(section, text[:end], line)
             line += text.count("\n", 0, end)
             text, section, searched = text[end:], following, 0
         if not is_last and (end := _record_border(text, section)):
-            yield Piece(section, text[:end], line)
+            yield _piece(section, text[:end], line)
             line += text.count("\n", 0, end)
             text = text[end:]
         searched = max(0, len(text) - _LONGEST_MARKER)
-        if len(text) > MAX_RECORD:
-            raise DumpError(
-                "line-too-long",
-                f"a record of the section {section.label} is longer than {MAX_RECORD >> 20} MiB",
-                line=line,
-                section=section.label,
-                text=text[:2000],
-            )
+        if not is_last and len(text) > MAX_RECORD:
+            raise _too_long(section, text, line)
     if text:
-        yield Piece(section, text, line)
+        yield _piece(section, text, line)
+
+
+def _piece(section: Section, text: str, line: int) -> Piece:
+    """Make a piece; refuse a line that is too long."""
+    if len(text) > MAX_RECORD:
+        for number, one in enumerate(text.split("\n"), line):
+            if len(one) > MAX_RECORD:
+                raise _too_long(section, one, number)
+    return Piece(section, text, line)
+
+
+def _too_long(section: Section, text: str, line: int) -> DumpError:
+    return DumpError(
+        "line-too-long",
+        f"a record of the section {section.label} is longer than {MAX_RECORD:,} characters",
+        line=line,
+        section=section.label,
+        text=text[:2000],
+    )
 
 
 def _mark_last(blocks: Iterable[str]) -> Iterator[tuple[str, bool]]:

@@ -26,6 +26,7 @@ from ingest.dump.check import (
     check_bounds,
     check_end,
     check_headers,
+    check_last_allocation,
     check_magnitude,
     check_numbers,
     check_peak_list,
@@ -34,6 +35,7 @@ from ingest.dump.check import (
     check_sections,
     check_sequence_length,
     check_start,
+    check_texts,
     check_total,
     locate,
     note_colors,
@@ -85,6 +87,8 @@ class _UsedPiece(NamedTuple):
     features: set[str]
     notices: list[Notice]
     rows: int
+    without_text: list[tuple[str, ...]]
+    """The first block without instruction text, if there is one."""
 
 
 class _RangePiece(NamedTuple):
@@ -110,6 +114,7 @@ class LargeDump:
         self._allocation_sizes = array("q")
         self._allocated = 0
         self._last_color = 0
+        self._without_text: list[tuple[str, ...]] = []
         self._small = Batch()
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
@@ -134,6 +139,9 @@ class LargeDump:
             self._finish_values()
             if features.USED_VALUES in dump.features and self._used != len(self._ids):
                 raise self._mismatch(self._used)
+            check_texts(self._without_text[:1], dump.features)
+            if dump.total is None:
+                self._check_last_allocation()
             check_total(self._allocated, dump.total)
             check_sections(dump, self._files)
             self._finish_ranges()
@@ -149,7 +157,9 @@ class LargeDump:
         # Pieces of one section are scanned in parallel; a section starts when the one before is complete.
         waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         section = START[role]
-        for piece in cut(_checked(reader, role, file), section):
+        last = Piece(section, "", 1)
+        for piece in cut(_started(reader, role, file), section):
+            last = piece
             if piece.section is not section:
                 _drain(waiting, 0)
                 section = piece.section
@@ -158,6 +168,7 @@ class LargeDump:
                 waiting.append(submitted)
                 _drain(waiting, self._in_flight)
         _drain(waiting, 0)
+        check_end(last.text, role, file, last.line + last.text.count("\n"), last.section)
         self._dump.sha256[role] = reader.sha256
         self._dump.text_bytes += reader.text_bytes
         self._dump.notices += reader.notices
@@ -268,6 +279,14 @@ class LargeDump:
         if len(table):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
 
+    def _check_last_allocation(self) -> None:
+        """Refuse a primary file that is cut off after a header line."""
+        assert self._values is not None
+        last = len(self._allocation_sizes) - 1
+        has_values = bool(pc.any(pc.equal(self._values["allocation"], last)).as_py())
+        size = self._allocation_sizes[last] if last >= 0 else None
+        check_last_allocation(last, size, has_values)
+
     def _slice_for(self, text: str) -> pa.Table | None:
         """Return the value lines of the blocks that `text` holds, by the ids of its first and last block."""
         start = text.find("<")
@@ -303,6 +322,7 @@ class LargeDump:
     def _take_used(self, piece: _UsedPiece) -> None:
         self._dump.features |= piece.features
         self._dump.notices += piece.notices
+        self._without_text += piece.without_text
         self.rows += piece.rows
 
     def _take_sequence(self, piece: _UsedPiece) -> None:
@@ -407,19 +427,16 @@ def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged
     return result
 
 
-def _checked(reader: BlockReader, role: str, file: str) -> Iterator[str]:
-    """Pass the blocks on; require the file to begin and to end as its role says."""
-    first, last, lines = True, "", 0
+def _started(reader: BlockReader, role: str, file: str) -> Iterator[str]:
+    """Pass the blocks on; require the file to begin as its role says."""
+    first = True
     for block in reader:
         if first:
             check_start(block, role, file)
             first = False
-        last = block
-        lines += block.count("\n")
         yield block
     if first:
         check_start("", role, file)
-    check_end(last, role, file, lines + 1)
 
 
 def _drain(waiting: deque[tuple[Future[Any], Callable[[Any], None]]], leave: int) -> None:
@@ -463,7 +480,9 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
         )
     first = scan.headers[0].allocation if scan.headers else 0
     check_headers(scan.headers, first, file)
-    owners = [-1] * scan.orphans + [header.allocation for header in scan.headers for _ in range(header.values)]
+    owners = [-1] * scan.orphans + [
+        header.allocation for header in scan.headers for _ in range(header.values)
+    ]
     columns = list(zip(*scan.values, strict=True)) or [()] * 8
     ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
     allocation_sizes = array("q", (header.size for header in scan.headers))
@@ -543,7 +562,8 @@ def _stage_used(text: str, line: int, file: str, values: pa.Table, where: _Where
     batch = Batch()
     batch.add_values(run_no, rows, ids, owners, offsets, sizes, used)
     write_tables(batch.tables(), directory, suffix)
-    return _UsedPiece(used.features, used.notices, batch.size)
+    without_text = [block for block in used.blocks if not block[7]][:1]
+    return _UsedPiece(used.features, used.notices, batch.size, without_text)
 
 
 def _stage_sequence(text: str, first: int, line: int, file: str, where: _Where) -> _UsedPiece:
@@ -553,7 +573,7 @@ def _stage_sequence(text: str, first: int, line: int, file: str, where: _Where) 
     batch = Batch()
     batch.add_schedule(run_no, first, scan_sequence(text, first, line, file, notices))
     write_tables(batch.tables(), directory, suffix)
-    return _UsedPiece(set(), notices, batch.size)
+    return _UsedPiece(set(), notices, batch.size, [])
 
 
 def _scan_ranges(text: str, line: int, file: str) -> _RangePiece:
