@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from ingest.hlo import messages
 from ingest.hlo.assignment import (
+    BufferAlias,
     HeapEvent,
     HeapTrace,
     PeakBuffers,
     ProtoAllocation,
-    ProtoPosition,
     ProtoValue,
 )
 from ingest.hlo.fields import as_index, as_text, message, number, within
@@ -22,6 +22,7 @@ from ingest.hlo.wire import VARINT, Field, Wire
 __all__ = ["AssignmentReader"]
 
 _EVENTS: Final = ("alloc", "free", "share")
+_MERGING: Final = frozenset({"while", "conditional"})
 _FLAGS: Final = {3: "thread_local", 5: "parameter", 7: "live_out", 11: "tuple", 12: "constant", 13: "aliased"}
 
 
@@ -63,42 +64,52 @@ class AssignmentReader:
             if place is None:
                 module.problem(f"value {buffer.id} is in no allocation")
                 continue
-            allocation, assigned = place
-            location = buffer.defined_at
-            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
-            index = tuple(location.shape_index)
-            if row is None:
-                module.problem(f"value {buffer.id} is defined by an instruction that the module lacks")
-            yield ProtoValue(
-                buffer.id,
-                allocation,
-                as_text(location.computation_name) or None if row is None else module.columns.computation[row],
-                as_text(location.instruction_name) if row is None else module.columns.instruction[row],
-                as_index(index),
-                buffer.color,
-                assigned.offset,
-                assigned.size,
-                buffer.size,
-                None if row is None else module.part_text(row, index),
-                None if row is None else module.columns.opcode[row],
-                dtype_of(assigned.element_type),
-                row is not None and not module.columns.shape[row].startswith("("),
-            )
+            yield self._value(module, buffer, *place)
         known = {buffer.id for buffer in self._buffers}
         for id_ in self._assigned.keys() - known:
             module.problem(f"allocation {self._assigned[id_][0]} holds the unknown value {id_}")
 
-    def positions(self, module: Module) -> Iterator[ProtoPosition]:
-        """Yield the places where values appear beside the defining one, as written."""
+    def _value(self, module: Module, buffer: Any, allocation: int, assigned: Any) -> ProtoValue:
+        location, columns = buffer.defined_at, module.columns
+        row = module.row_of(location.instruction_id, as_text(location.instruction_name))
+        index = tuple(location.shape_index)
+        if row is None:
+            module.problem(f"value {buffer.id} is defined by an instruction that the module lacks")
+        return ProtoValue(
+            value_id=buffer.id,
+            allocation_index=allocation,
+            computation=(as_text(location.computation_name) or None)
+            if row is None
+            else columns.computation[row],
+            instruction=as_text(location.instruction_name) if row is None else columns.instruction[row],
+            shape_index=as_index(index),
+            is_phi=row is not None and _is_phi(module, row),
+            color=buffer.color,
+            offset=assigned.offset,
+            size=assigned.size,
+            logical_size=buffer.size,
+            shape=None if row is None else module.part_text(row, index),
+            opcode=None if row is None else columns.opcode[row],
+            element_type=dtype_of(assigned.element_type),
+            is_array=row is not None and not columns.shape[row].startswith("("),
+        )
+
+    def buffer_aliases(self, module: Module) -> Iterator[BufferAlias]:
+        """Yield the pairs of values that share a buffer, as written."""
+        ids = {}
+        for buffer in self._buffers:
+            location = buffer.defined_at
+            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
+            ids[row, tuple(location.shape_index)] = buffer.id
         for alias in self._aliases:
             location = alias.location
             row = module.row_of(location.instruction_id, as_text(location.instruction_name))
             if row is None:
-                module.problem(f"value {alias.source_buffer_id} appears in an instruction that the module lacks")
-            else:
-                yield ProtoPosition(
-                    alias.source_buffer_id, module.columns.instruction[row], as_index(location.shape_index)
-                )
+                module.problem(f"value {alias.source_buffer_id} shares a buffer with an unknown instruction")
+                continue
+            index = tuple(location.shape_index)
+            name = module.columns.instruction[row]
+            yield BufferAlias(alias.source_buffer_id, ids.get((row, index)), name, as_index(index))
 
     def _read_allocation(self, field: Field) -> None:
         wire = self._wire
@@ -149,7 +160,7 @@ class AssignmentReader:
                         raise wire.error(f"an event of the heap simulator has the unknown kind {event.kind}")
                     events.append(
                         HeapEvent(
-                            _EVENTS[event.kind],  # type: ignore[arg-type]
+                            _EVENTS[event.kind],
                             event.buffer_id,
                             as_text(event.computation_name) or None,
                             as_text(event.instruction_name) or None,
@@ -161,3 +172,10 @@ class AssignmentReader:
                 case 3:
                     allocation = number(wire, part)
         self.heap_traces.append(HeapTrace(allocation, whole, tuple(events)))
+
+
+def _is_phi(module: Module, row: int) -> bool:
+    opcode = module.columns.opcode[row]
+    if opcode == "parameter":
+        return module.columns.computation[row] in module.loop_computations
+    return opcode in _MERGING

@@ -54,7 +54,10 @@ def parse_aliases(text: str) -> tuple[Alias, ...]:
     """
     return tuple(
         Alias(
-            output.replace(" ", ""), int(number), parameter.replace(" ", ""), "must" if kind == "must" else "may"
+            output.replace(" ", ""),
+            int(number),
+            parameter.replace(" ", ""),
+            "must" if kind == "must" else "may",
         )
         for output, number, parameter, kind in _ALIAS.findall(text)
     )

@@ -19,9 +19,7 @@ __all__ = ["InstructionScanner", "Problem", "last_instruction"]
 
 _START: Final = re.compile(r"^  (?:ROOT )?%?[^\s=]+ = ", re.MULTILINE)
 _FLAT: Final = r"[^()\n]"
-_NESTED: Final = (
-    rf"(?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\({_FLAT}*+\))*+\))*+\))*+\))*+"
-)
+_NESTED: Final = rf"(?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\({_FLAT}*+\))*+\))*+\))*+\))*+"
 # A shape ends at the first blank that no comma precedes. Possessive throughout: a line that does not fit
 # fails in linear time.
 _HEAD: Final = r"^  (ROOT )?+%?+([^\s=]++) = ((?:[^ \n]*+(?<=,) )*+[^ \n]++) ([a-z][\w-]*+)\("
@@ -41,7 +39,9 @@ _LINE: Final = re.compile(
 _RECORD: Final = re.compile(_HEAD, re.ASCII)
 _PARENTHESIS: Final = re.compile(r"[()]")
 
-_PERCENT: Final = re.compile(r"%([^\s,(){}]+)")
+# `%x#1` is element 1 of the tuple x: since jaxlib 0.11 the text leaves out most get-tuple-elements.
+_PERCENT: Final = re.compile(r"%([^\s,(){}#]+)")
+_ELEMENT: Final = re.compile(r"#[0-9#]+")
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 _LITERAL: Final = frozenset({"constant", "parameter", "iota"})
 """Opcodes in whose parentheses stand no operands."""
@@ -50,6 +50,9 @@ _CALLED: Final = re.compile(
     r", (?:calls|to_apply|body|condition|true_computation|false_computation|select|scatter|comparator"
     r"|branch_computations|called_computations)=(?:\{([^{}\n]*+)\}|%?+([^\s,{}=\"]++)(?=[,\s]|\Z))"
 )
+_UNREAD: Final = ('"', ", metadata=")
+"""Starts of what _LINE leaves after the head where it did not come to the metadata or does not know it."""
+
 _STRINGS: Final = re.compile(_STRING)
 
 Problem = Callable[[int, str, str], None]
@@ -105,7 +108,7 @@ class InstructionScanner:
             ()
             if not text or opcode in _LITERAL
             else tuple(text[1:].split(", %"))
-            if text[0] == "%" and "/" not in text
+            if text[0] == "%" and "/" not in text and "#" not in text
             else _operands(text)
             for opcode, text in zip(opcodes, operands, strict=True)
         ]
@@ -124,10 +127,8 @@ class InstructionScanner:
         """
         columns = self.columns
         for row, (head, tail) in enumerate(zip(heads, tails, strict=True), first):
-            if tail and not tail.startswith(", backend_config=") or head.count("{") != head.count("}"):
+            if tail.startswith(_UNREAD) or head.count("{") != head.count("}"):
                 text = head + tail
-                if columns.op_name[row] is not None or columns.stack_frame_id[row] is not None:
-                    continue
                 told = parse_instruction("a = s[] b()" + text)
                 columns.op_name[row] = told.op_name
                 columns.source_file[row] = told.source_file
@@ -173,7 +174,7 @@ def _operands(text: str) -> tuple[str, ...]:
     if "[" in text or "(" in text:
         # Shapes before names without `%`: XLA's parser reads that, no release prints it.
         return tuple(part.rpartition(" ")[2] for part in _split_top_level(text))
-    return tuple(text.split(", "))
+    return tuple(_ELEMENT.sub("", text).split(", "))
 
 
 def _split_top_level(text: str) -> list[str]:

@@ -30,9 +30,8 @@ __all__ = [
 ]
 
 _PACKAGE: Final = "xbuf.hlo"
-_TYPES: Final = {"int": 3, "bytes": 12, "bool": 8}  # FieldDescriptorProto.TYPE_INT64, TYPE_BYTES, TYPE_BOOL
-_MESSAGE: Final = 11
-_OPTIONAL, _REPEATED = 1, 3
+_Field = descriptor_pb2.FieldDescriptorProto
+_TYPES: Final = {"int": _Field.TYPE_INT64, "bytes": _Field.TYPE_BYTES, "bool": _Field.TYPE_BOOL}
 
 # name: (number, type); a type in brackets is repeated, a type with a capital is a message from here.
 _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
@@ -129,13 +128,12 @@ def _build() -> dict[str, Any]:
         message = file.message_type.add(name=name)
         for field, (number, type_) in fields.items():
             plain = type_.strip("[]")
-            added = message.field.add(
-                name=field, number=number, label=_REPEATED if plain != type_ else _OPTIONAL
-            )
+            label = _Field.LABEL_OPTIONAL if plain == type_ else _Field.LABEL_REPEATED
+            added = message.field.add(name=field, number=number, label=label)
             if plain in _TYPES:
                 added.type = _TYPES[plain]
             else:
-                added.type = _MESSAGE
+                added.type = _Field.TYPE_MESSAGE
                 added.type_name = f".{_PACKAGE}.{plain}"
     # A pool of its own: TensorFlow in the same process has these messages under XLA's names.
     pool = descriptor_pool.DescriptorPool()

@@ -87,14 +87,18 @@ class Module:
             rows = self._scheduled_rows(item.id)
             whole = range(item.first, item.end)
             order += rows if len(rows) == len(whole) and set(rows) == set(whole) else whole
-        return InstructionColumns(
-            *([column[row] for row in order] for column in _lists(self.columns))  # type: ignore[arg-type]
-        )
+        return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
 
     def _scheduled_rows(self, computation_id: int) -> list[int]:
         ids = self._reader.sequences.get(computation_id, ())
         rows = [self._row_of_id.get(id_) for id_ in ids]
         return [row for row in rows if row is not None]
+
+    @cached_property
+    def loop_computations(self) -> frozenset[str]:
+        """Names of the conditions and bodies of loops."""
+        rows = zip(self.columns.opcode, self.columns.called_computations, strict=True)
+        return frozenset(name for opcode, called in rows if opcode == "while" for name in called)
 
     @cached_property
     def _row_of_name(self) -> dict[str, int]:
@@ -132,7 +136,8 @@ class Module:
             ids = ids[::-1]  # the text names the condition first, the protobuf the body
         unknown = [id_ for id_ in ids if id_ not in names]
         if unknown:
-            self.problem(f"{self.columns.instruction[row]} calls a computation with the unknown id {unknown[0]}")
+            caller = self.columns.instruction[row]
+            self.problem(f"{caller} calls a computation with the unknown id {unknown[0]}")
         return tuple(names[id_] for id_ in ids if id_ in names)
 
 

@@ -52,7 +52,7 @@ def read_proto(
     finally:
         wire.close()
     module = Module(reader)
-    values, positions = tuple(assignment.values(module)), tuple(assignment.positions(module))
+    values, aliases = tuple(assignment.values(module)), tuple(assignment.buffer_aliases(module))
     return HloProto(
         header=reader.header(),
         frames=reader.frames.frames(),
@@ -62,7 +62,7 @@ def read_proto(
         has_assignment=assignment.found,
         allocations=tuple(assignment.allocations),
         values=values,
-        positions=positions,
+        buffer_aliases=aliases,
         heap_traces=tuple(assignment.heap_traces),
         peak_buffers=tuple(assignment.peak_buffers),
         problems=tuple(Notice(name, None, KIND, problem) for problem in module.problems),

@@ -69,6 +69,8 @@ class Instruction:
     shape: str
     """With layout, verbatim."""
     operands: tuple[str, ...]
+    """Names of instructions. Where the text leaves out a get-tuple-element (`%x#1`, since jaxlib 0.11) this
+    is the instruction that makes the tuple; the protobuf has them all."""
     op_name: str | None
     stack_frame_id: int | None
     called_computations: tuple[str, ...]

@@ -53,13 +53,9 @@ def shape_text(shape: Any) -> str:
         return f"b({''.join(map(shape_text, shape.tuple_shapes))})"
     dimensions = shape.dimensions
     if any(shape.is_dynamic_dimension):
-        dynamic = shape.is_dynamic_dimension
-        sizes = (
-            ("?" if size == _UNBOUNDED else f"<={size}") if at < len(dynamic) and dynamic[at] else str(size)
-            for at, size in enumerate(dimensions)
-        )
+        sizes = [_dimension(shape, at) for at in range(len(dimensions))]
     else:
-        sizes = map(str, dimensions)
+        sizes = [str(size) for size in dimensions]
     text = f"{dtype_of(type_) or 'invalid'}[{','.join(sizes)}]"
     if type_ in (_TOKEN, _OPAQUE) or not shape.HasField("layout"):
         return text
@@ -74,6 +70,13 @@ def tuple_text(parts: Iterable[str]) -> str:
     """Return the text of a tuple of shapes; every fifth element has its number before it."""
     numbered = (f"/*index={at}*/{part}" if at and at % 5 == 0 else part for at, part in enumerate(parts))
     return f"({', '.join(numbered)})"
+
+
+def _dimension(shape: Any, at: int) -> str:
+    size, dynamic = shape.dimensions[at], shape.is_dynamic_dimension
+    if at >= len(dynamic) or not dynamic[at]:
+        return str(size)
+    return "?" if size == _UNBOUNDED else f"<={size}"
 
 
 def _attributes(layout: Any) -> str:

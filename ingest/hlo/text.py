@@ -143,7 +143,7 @@ class _Reader:
         return line_end
 
     def _end_of_computation(self, text: str, at: int, stop: int, final: bool) -> tuple[int, int]:
-        """Return where the lines of the computation end and where its closing line ends; `stop` twice if later.
+        """Return the ends of the computation's lines and of its closing line; `stop` twice if later.
 
         A configuration over several lines may hold a line `}`: the computation's is followed by an empty
         line, another computation or the end of the file.

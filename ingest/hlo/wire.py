@@ -87,9 +87,7 @@ class Wire:
             if tag < 0:
                 return
             number, wire_type = tag >> 3, tag & 7
-            if wire_type == VARINT:
-                value = self._varint()
-            elif wire_type == BYTES:
+            if wire_type in (VARINT, BYTES):
                 value = self._varint()
             elif wire_type in (FIXED64, FIXED32):
                 value = 8 if wire_type == FIXED64 else 4
