@@ -118,7 +118,7 @@ class SavedQuery:
 
 NARROWING = (
     Parameter("run", "VARCHAR", None, "only these runs: one run_id, or several as '3,7'"),
-    Parameter("label", "VARCHAR", None, "only runs labelled key=value (a glob for the value); several: 'a=1,b=2'"),
+    Parameter("label", "VARCHAR", None, "only runs labelled key=value (value: a glob); several: 'a=1,b=2'"),
     Parameter("module", "VARCHAR", None, "only modules whose name matches this glob, e.g. 'jit_train*'"),
 )
 """Parameters that narrow every query in the same way."""

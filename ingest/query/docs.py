@@ -1,0 +1,100 @@
+"""Write `docs/queries.md`: every saved query with its question, parameters, columns and a real result."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ingest.query.formats import write_text
+from ingest.query.header import NARROWING, Column, Parameter, SavedQuery, Value
+from ingest.query.install import call
+from ingest.query.run import bind, convert, run_query, why_empty
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["example_values", "reference"]
+
+_WIDTH = 100
+
+_INTRO = """# Saved queries
+
+<!-- Generated from queries/*.sql by `python -m tests.regenerate`; edit the headers there. -->
+
+`xbuf query NAME` answers a question on the command line, `FROM NAME(...)` the same one in any DuckDB
+shell on a database that `xbuf-ingest` made (`FROM saved_queries` lists them), and `.read queries/NAME.sql`
+runs the file itself with its defaults. File names, parameters and result columns are an API: a change of
+one is in the change log.
+
+Every query can be narrowed in the same way:
+
+| command line | in SQL | meaning |
+| --- | --- | --- |
+| `--run 3 --run 7` | `run := '3,7'` | only these runs |
+| `--label jax=0.10.*` | `label := 'jax=0.10.*'` | only runs with this label; the value may be a glob |
+| `--module 'jit_train*'` | `module := 'jit_train*'` | only modules whose name matches |
+
+`NULL` (shown as `-`) means that the dump does not tell. Columns marked *bytes* hold bytes, shown as KiB,
+MiB and GiB (powers of 1024) in tables only. `--top null` shows all rows. The results below come from a
+small database of real and hand-made dumps (`tests/query_databases.py`), cut to {width} columns.
+"""
+
+
+def example_values(query: SavedQuery) -> dict[str, Value]:
+    """Return the parameters of the query's example, the others at their defaults."""
+    words = shlex.split(query.example)
+    options = {f"--{parameter.name.replace('_', '-')}": parameter for parameter in query.parameters}
+    given: dict[str, Value] = {
+        options[option].name: convert(options[option], text)
+        for option, text in zip(words[::2], words[1::2], strict=True)
+    }
+    return bind(query, given)
+
+
+def reference(connection: duckdb.DuckDBPyConnection, queries: Sequence[SavedQuery]) -> str:
+    """Write the page; the results come from the database of `connection`."""
+    parts = [_INTRO.format(width=_WIDTH)]
+    parts += [f"- [`{query.name}`](#{query.name}): {query.question}" for query in queries]
+    for query in queries:
+        parts.append("\n" + _entry(connection, query))
+    return "\n".join(parts) + "\n"
+
+
+def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
+    own = [parameter for parameter in query.parameters if parameter not in NARROWING]
+    lines = [f"## {query.name}", "", f"**{query.question}**", ""]
+    if query.note:
+        lines += [query.note, ""]
+    if own:
+        lines += ["| parameter | default | meaning |", "| --- | --- | --- |"]
+        lines += [f"| `{p.name}` {p.type} | `{p.default_sql}` | {_meaning(p)} |" for p in own]
+        lines.append("")
+    lines += ["| column | unit | meaning |", "| --- | --- | --- |"]
+    lines += [f"| `{column.name}` {column.type} | {column.unit or ''} | {_cell(column)} |" for column in query.columns]
+    values = example_values(query)
+    out = io.StringIO()
+    written = write_text(run_query(connection, query, values), "table", out, _WIDTH)
+    text = out.getvalue() if written.rows else f"({why_empty(connection, query, values)})\n"
+    lines += [
+        "",
+        "```console",
+        f"$ xbuf query {query.name} {query.example}".rstrip(),
+        *text.rstrip("\n").split("\n"),
+        "```",
+        "",
+        "```sql",
+        call(query, shlex.split(query.example)),
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _meaning(parameter: Parameter) -> str:
+    text = parameter.text.replace("|", "\\|")
+    return f"{text} ({', '.join(parameter.choices)})" if parameter.choices else text
+
+
+def _cell(column: Column) -> str:
+    return column.text.replace("|", "\\|")
