@@ -11,6 +11,9 @@ from ingest.cli.terminal import run
 from ingest.version import VERSION
 
 _COMMANDS: Final = {
+    "query": ("ingest.cli.query:query", "Answer a saved question; alone, list them."),
+    "sql": ("ingest.cli.query:sql", "Run a SQL statement of your own."),
+    "shell": ("ingest.cli.query:shell", "Open the database in the DuckDB shell."),
     "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
