@@ -3,7 +3,7 @@
 -- needs: ranges
 -- note: Modules are paired as in peak_growth. Buffers are matched by shape, opcode and operation name, never by value id or
 --   instruction name: those are numbered anew in every compilation.
--- example: --before jax=0.6.2 --after jax=0.7.0
+-- example: --before batch=8 --after batch=32
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = 20: rows to show
@@ -21,7 +21,7 @@
 -- column after_run_id BIGINT: run compared to
 PREPARE buffer_changes AS
 WITH sides AS (
-    SELECT p.module, p.before_run_id, p.after_run_id, unnest([false, true]) AS is_after,
+    SELECT p.module, p.backend, p.before_run_id, p.after_run_id, unnest([false, true]) AS is_after,
         unnest([p.before_run_id, p.after_run_id]) AS run_id
     FROM run_pairs($before, $after, $run, $label, $module) AS p
     JOIN runs AS b ON b.run_id = p.before_run_id AND b.peak_bytes IS NOT NULL
@@ -42,7 +42,7 @@ compared AS (
     FROM sides AS s
     JOIN values_at_peak AS p USING (run_id)
     WHERE p.bytes_at_peak > 0
-    GROUP BY s.module, p.opcode, p.shape, p.op_name
+    GROUP BY s.module, s.backend, p.opcode, p.shape, p.op_name
 )
 SELECT
     c.module,

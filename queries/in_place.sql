@@ -1,8 +1,9 @@
 -- title: In place or copied
 -- question: Which updates of a part of an array, and which copies, work in place and which need a second buffer?
 -- needs: uses
--- note: in place: the result lies at the address of an operand of the same type and dimensions that it reads. Looked at are
---   dynamic-update-slice, scatter, fusions named after them, and copy. NULL: the dump does not tell the operand.
+-- note: Looked at are dynamic-update-slice, scatter, fusions named after them, and copy. In place means that the result lies
+--   at the address of its first operand; of a fusion, of an operand of the same type and dimensions. NULL means that the
+--   dump does not tell the operand.
 -- example: --verdict copied
 -- parameter top BIGINT = 20: rows to show
 -- parameter verdict VARCHAR = 'all' in (all, in place, copied): only these
@@ -33,7 +34,7 @@ WITH updates AS (
 read_by AS MATERIALIZED (
     -- Kept apart so that no join pairs all values of one shape with each other.
     SELECT
-        u.run_id, u.value_id, u.allocation_index, u.offset_bytes, u.dtype, u.dimensions,
+        u.run_id, u.value_id, u.allocation_index, u.offset_bytes, u.opcode, u.dtype, u.dimensions,
         x.operand_number, x.value_id AS operand_id
     FROM updates AS u
     JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
@@ -50,7 +51,7 @@ operands AS (
         ) AS operand
     FROM read_by AS u
     LEFT JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.operand_id
-    WHERE o.dtype = u.dtype AND o.dimensions = u.dimensions
+    WHERE u.opcode <> 'fusion' OR (o.dtype = u.dtype AND o.dimensions = u.dimensions)
     GROUP BY u.run_id, u.value_id
 ),
 judged AS (

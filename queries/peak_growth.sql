@@ -1,9 +1,9 @@
 -- title: Growth of the peak between two versions
 -- question: Which modules' peaks grew or shrank between two sets of runs, for example two versions of jaxlib?
--- note: Modules are matched by name; of several runs of one name on a side, the one of the newest import with the highest
+-- note: Modules are matched by name and backend; of several runs of one name on a side, the one of the newest import with the highest
 --   peak stands for it. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without
 --   sides the last import is compared with the earlier ones. buffer_changes tells which buffers did it.
--- example: --before jax=0.6.2 --after jax=0.7.0
+-- example: --before jax=0.4.13 --after jax=0.6.2
 -- parameter before VARCHAR = NULL: runs to compare from
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = 20: rows to show

@@ -1,6 +1,6 @@
 -- title: Trend of the peak over imports
 -- question: How does the peak of each module develop from import to import, and where does it jump?
--- note: For each module and import the highest peak of its runs; modules seen in one import only are left out. Alarms come
+-- note: For each module, backend and import the highest peak of its runs; modules seen in one import only are left out. Alarms come
 --   first.
 -- example: --alarm-percent 5
 -- parameter alarm_percent DOUBLE = 10: growth from one import to the next that raises an alarm
@@ -15,16 +15,18 @@
 -- column since_first_percent DOUBLE [percent]: change since the first import
 -- column run_id BIGINT: run with that peak
 -- column runs BIGINT [count]: runs of the module in that import
+-- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown
 PREPARE peak_trend AS
 WITH points AS (
     SELECT
         r.module,
+        r.backend,
         r.import_id,
         max(coalesce(r.peak_bytes, r.total_bytes)) AS bytes,
         arg_min(r.run_id, (-coalesce(r.peak_bytes, r.total_bytes, 0), r.run_id)) AS run_id,
         count(*) AS runs
     FROM selected_runs($run, $label, $module) AS r
-    GROUP BY r.module, r.import_id
+    GROUP BY r.module, r.backend, r.import_id
 ),
 trend AS (
     SELECT
@@ -32,9 +34,9 @@ trend AS (
         p.bytes - lag(p.bytes) OVER by_import AS change_bytes,
         100.0 * (p.bytes - lag(p.bytes) OVER by_import) / nullif(lag(p.bytes) OVER by_import, 0) AS change_percent,
         100.0 * (p.bytes - first(p.bytes) OVER by_import) / nullif(first(p.bytes) OVER by_import, 0) AS since_first_percent,
-        count(*) OVER (PARTITION BY p.module) AS imports
+        count(*) OVER (PARTITION BY p.module, p.backend) AS imports
     FROM points AS p
-    WINDOW by_import AS (PARTITION BY p.module ORDER BY p.import_id)
+    WINDOW by_import AS (PARTITION BY p.module, p.backend ORDER BY p.import_id)
 )
 SELECT
     t.module,
@@ -46,11 +48,12 @@ SELECT
     t.change_percent,
     t.since_first_percent,
     t.run_id,
-    t.runs
+    t.runs,
+    t.backend
 FROM trend AS t
 LEFT JOIN imports AS i USING (import_id)
 WHERE t.imports > 1
-ORDER BY alarm DESC, t.module, t.import_id
+ORDER BY alarm DESC, t.module, t.backend, t.import_id
 LIMIT $top;
 
 EXECUTE peak_trend(alarm_percent := 10.0, top := 50, run := NULL, label := NULL, module := NULL);

@@ -1,6 +1,6 @@
 -- title: What the last import brought
 -- question: What changed since an earlier import: which modules are new, and which changed their memory?
--- note: A run is compared with the newest run of the same module from an earlier import (of several, the one with the
+-- note: A run is compared with the newest run of the same module and backend from an earlier import (of several, the one with the
 --   highest peak). again: that content was loaded before.
 -- example: --top 5
 -- parameter since BIGINT = NULL: first import to report; NULL is the last one that loaded something
@@ -16,7 +16,7 @@
 -- column dump_dir VARCHAR: directory of the dump
 PREPARE whats_new AS
 WITH chosen AS (
-    SELECT r.run_id, r.import_id, r.module, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
+    SELECT r.run_id, r.import_id, r.module, r.backend, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
     FROM selected_runs($run, $label, $module) AS r
 ),
 since AS (
@@ -25,11 +25,12 @@ since AS (
 earlier AS (
     SELECT
         c.module,
+        c.backend,
         arg_max(c.run_id, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS run_id,
         arg_max(c.bytes, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS bytes
     FROM chosen AS c, since AS s
     WHERE c.import_id < s.import_id
-    GROUP BY c.module
+    GROUP BY c.module, c.backend
 ),
 known AS (
     SELECT DISTINCT c.content_sha256 FROM chosen AS c, since AS s WHERE c.import_id < s.import_id
@@ -46,7 +47,7 @@ SELECT
     c.dump_dir
 FROM chosen AS c
 JOIN since AS s ON c.import_id >= s.import_id
-LEFT JOIN earlier AS e ON e.module = c.module
+LEFT JOIN earlier AS e ON e.module = c.module AND e.backend IS NOT DISTINCT FROM c.backend
 LEFT JOIN known AS k ON k.content_sha256 = c.content_sha256
 ORDER BY CASE status WHEN 'changed' THEN 0 WHEN 'new' THEN 1 ELSE 2 END, abs(change_bytes) DESC NULLS LAST,
     c.bytes DESC NULLS LAST, c.run_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +41,7 @@ IMPORTS: tuple[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
             "data/dumps/tf-1.14-cpu",
         ),
     ),
-    ((("batch", "32"),), ("golden/dumps/batch-32", "broken")),
+    ((("batch", "32"),), ("golden/dumps/batch-32", "more")),
 )
 """The imports of the demonstration database, oldest first: labels, and paths below tests/."""
 
@@ -53,26 +54,29 @@ def load_seeds(folder: Path) -> Path:
 
 
 def load_demonstration(folder: Path) -> Path:
-    """Load dumps of many releases, twice the same module under several, and a broken dump.
+    """Load dumps of many releases, one of them twice, and a broken one.
 
     What differs from machine to machine and from day to day (paths, times) is made the same.
     """
     path = folder / "xbuf.duckdb"
-    broken = folder / "broken"
-    broken.mkdir()
+    more = folder / "more"
+    more.mkdir()
     seed = (DATA / "seeds/001_aa093b3e4f73e23a.txt").read_text()
-    (broken / "module_0002.jit_cut.cpu_after_optimizations-buffer-assignment.txt").write_text(
-        seed.replace("Total bytes used: 41943040", "Total bytes used: 41943041")
-    )
+    broken = more / "module_0002.jit_broken.cpu_after_optimizations-buffer-assignment.txt"
+    broken.write_text(seed.replace("Total bytes used: 41943040", "Total bytes used: 41943041"))
+    os.utime(broken, (0, 0))  # a fresh one would pass for a dump that is still being written
+    again = next((GOLDEN / "dumps/batch-8").iterdir())
+    shutil.copy(again, more / again.name.replace("0001.jit_step", "0007.jit_again"))
     for labels, paths in IMPORTS:
-        import_dumps([broken if p == "broken" else TESTS / p for p in paths], path, labels=labels, jobs=1)
+        import_dumps([more if p == "more" else TESTS / p for p in paths], path, labels=labels, jobs=1)
     with duckdb.connect(str(path)) as connection:
         connection.execute("UPDATE imports SET started_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)")
         connection.execute("UPDATE runs SET ingested_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)")
-        connection.execute("UPDATE runs SET dump_dir = replace(dump_dir, ?, '')", [f"{TESTS}/"])
+        for root in (TESTS, folder):
+            connection.execute("UPDATE runs SET dump_dir = replace(dump_dir, ?, '')", [f"{root}/"])
         connection.execute("UPDATE rejects SET file = replace(file, ?, '')", [f"{folder}/"])
         install_queries(connection, VERSION)
-    shutil.rmtree(broken)
+    shutil.rmtree(more)
     return path
 
 

@@ -1,13 +1,14 @@
--- title: Pairs of runs of the same module, one of each side, to compare two versions.
+-- title: Pairs of runs of the same module and backend, one of each side, to compare two versions.
 -- note: A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory (it holds a '/'). Without `after`
 --   it is the last import of the selected runs, without `before` the earlier imports. Of several runs of a module on a
 --   side, the one of the newest import with the highest peak stands for it.
 -- column module VARCHAR: Module name; the file's stem where it names none.
+-- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown.
 -- column before_run_id BIGINT: Run of the first side.
 -- column after_run_id BIGINT: Run of the second side.
 CREATE OR REPLACE MACRO run_pairs(before, after, run := NULL, label := NULL, module := NULL) AS TABLE
 WITH chosen AS (
-    SELECT c.run_id, c.import_id, c.module, c.dump_dir, coalesce(c.peak_bytes, c.total_bytes, 0) AS bytes
+    SELECT c.run_id, c.import_id, c.module, c.backend, c.dump_dir, coalesce(c.peak_bytes, c.total_bytes, 0) AS bytes
     FROM selected_runs(run, label, module) AS c
 ),
 sided AS (
@@ -29,8 +30,9 @@ sided AS (
 )
 SELECT
     s.module,
+    s.backend,
     arg_max(s.run_id, (s.import_id, s.bytes, -s.run_id)) FILTER (s.is_before) AS before_run_id,
     arg_max(s.run_id, (s.import_id, s.bytes, -s.run_id)) FILTER (s.is_after) AS after_run_id
 FROM sided AS s
-GROUP BY s.module
+GROUP BY s.module, s.backend
 HAVING bool_or(s.is_before) AND bool_or(s.is_after);

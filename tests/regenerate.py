@@ -1,0 +1,48 @@
+"""Write the golden results and `docs/queries.md` again: `python -m tests.regenerate`.
+
+Look at the difference before committing it: a golden result that changes is a promise that changes.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+from ingest.query.catalog import shipped
+from ingest.query.docs import reference
+from ingest.query.formats import write_text
+from ingest.query.header import SavedQuery
+from ingest.query.run import bind, run_query
+from ingest.store.database import open_database
+from tests.query_databases import GOLDEN, TESTS, load_demonstration
+
+DOCS = TESTS.parent / "docs" / "queries.md"
+
+
+def golden_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
+    """Return the result of a query with its defaults, at most 50 rows, as CSV."""
+    out = io.StringIO()
+    given = {"top": 50} if query.parameter("top") is not None else {}
+    write_text(run_query(connection, query, bind(query, dict(given))), "csv", out)
+    return out.getvalue()
+
+
+def main() -> None:
+    """Write all of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = load_demonstration(Path(folder))
+        with open_database(path, read_only=True) as connection:
+            queries = shipped().load_all()
+            for query in queries:
+                (GOLDEN / f"{query.name}.csv").write_text(golden_text(connection, query), encoding="utf-8")
+            for path in GOLDEN.glob("*.csv"):
+                if path.stem not in shipped():
+                    path.unlink()
+            DOCS.write_text(reference(connection, queries), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
