@@ -1,0 +1,120 @@
+"""The README's examples run and print what it shows.
+
+`python -m tests.test_readme` writes the outputs anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest import import_dumps, open_database
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+_ELSEWHERE = ("python3 -m venv", "XLA_FLAGS=", "xbuf-ingest /tmp/")
+"""Commands that other tests run, or that need a program of the reader's."""
+
+
+def blocks(language: str) -> list[str]:
+    """Return the README's code blocks of a language."""
+    return [body for found, body in _BLOCK.findall(README.read_text()) if found == language]
+
+
+def consoles() -> Iterator[tuple[str, str]]:
+    """Yield each command of the console blocks with the output shown."""
+    for body in blocks("console"):
+        for part in body.split("$ ")[1:]:
+            command, _, output = part.partition("\n")
+            if not command.startswith(_ELSEWHERE):
+                yield command, output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as after the README's first line: the example dumps and a database."""
+    return prepare(tmp_path_factory.mktemp("readme"))
+
+
+def prepare(folder: Path) -> Path:
+    """Load the example dumps into a database in `folder`."""
+    (folder / "tests").symlink_to(ROOT / "tests")
+    import_dumps([folder / "tests/data/seeds"], folder / "xbuf.duckdb")
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """Run a command as typed into an 80-column terminal; return what it prints."""
+    script = f"import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
+    done = subprocess.run(
+        ["bash", "-c", f'xbuf() {{ "{sys.executable}" -c "{script}" "$@"; }}; {command}'],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("command", "output"), list(consoles()), ids=[command for command, _ in consoles()])
+def test_a_command_prints_what_the_readme_shows(command: str, output: str, folder: Path) -> None:
+    """The outputs in the README are real."""
+    assert run(command, folder) == output
+
+
+def test_the_sql_of_the_readme_runs(folder: Path) -> None:
+    """Every statement of the shell tour runs in a plain connection, and has rows."""
+    [tour] = blocks("sql")
+    with open_database(folder / "xbuf.duckdb", read_only=True) as connection:
+        statements = connection.extract_statements(tour)
+        assert len(statements) == 5
+        for statement in statements:
+            assert connection.execute(statement).fetchall(), statement.query
+
+
+def test_the_python_of_the_readme_runs(folder: Path) -> None:
+    """The Python example runs as a script."""
+    [example] = blocks("python")
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "copy-start.1" in done.stdout
+
+
+def test_ci_runs_the_test_line_of_the_readme() -> None:
+    """What CI does is what the README tells."""
+    lines = [line.removeprefix("$ ") for body in blocks("console") for line in body.splitlines()]
+    [line] = [line for line in lines if line.endswith("/pytest")]
+    assert line in (ROOT / ".ci/run").read_text().splitlines()
+
+
+def test_the_first_line_of_the_readme_names_what_exists() -> None:
+    """The first line loads dumps that are in the checkout."""
+    line = blocks("console")[0]
+    [path] = re.findall(r"xbuf-ingest (\S+)", line)
+    assert len(list((ROOT / path).iterdir())) == 5
+
+
+def _write_outputs(folder: Path) -> None:
+    """Put the real outputs into the README."""
+    text = README.read_text()
+    for command, output in consoles():
+        text = text.replace(f"$ {command}\n{output}", f"$ {command}\n{run(command, folder)}")
+    README.write_text(text)
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        _write_outputs(prepare(Path(name)))
