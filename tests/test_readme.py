@@ -52,7 +52,7 @@ def prepare(folder: Path) -> Path:
 
 def run(command: str, folder: Path) -> str:
     """Run a command as typed into an 80-column terminal; return what it prints."""
-    script = f"import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
+    script = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
     done = subprocess.run(
         ["bash", "-c", f'xbuf() {{ "{sys.executable}" -c "{script}" "$@"; }}; {command}'],
         cwd=folder,
