@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
 from ingest.errors import DumpError, UsageError
 
-__all__ = ["Discovery", "DumpSet", "Member", "Problem", "discover", "display"]
+__all__ = ["Discovery", "DumpSet", "Member", "Problem", "check_paths", "discover", "display"]
 
 FIRST_LINE: Final = b"BufferAssignment:"
 """First line of every primary file, by which a renamed one is recognised."""
@@ -99,6 +99,12 @@ def discover(
     return Discovery(
         tuple(sorted(search.sets)), tuple(sorted(search.problems, key=lambda problem: problem.path))
     )
+
+
+def check_paths(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Raise UsageError, as `discover` does, when one of the paths does not exist."""
+    for path in paths:
+        _mode(os.fspath(path))
 
 
 def display(name: str) -> str:

@@ -1,9 +1,10 @@
 """Import dump sets into a database: find, plan, stage, load.
 
-    discover ──► plan ──► stage (workers; no database open) ──► load (one short write window)
+    discover ──► plan ──► stage (workers; no database open) ──► load (one short write window) ──► publish
 
 Staging writes whole parsed runs as Parquet beside the database; the load puts them in within
-transactions. A killed import leaves its staging folder, and the next import goes on with it.
+transactions. A killed import leaves its staging folder, and the next import goes on with it. So does an
+import that cannot get the database: what it read is loaded by the next one.
 """
 
 from __future__ import annotations
@@ -14,20 +15,54 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ingest.discover import DumpSet, Problem, discover, display
-from ingest.store.database import open_database
-from ingest.store.journal import ImportRecord, Journal, left_behind, open_journal, timestamp
-from ingest.store.known import Known, is_unchanged, read_known
+from ingest.discover import DumpSet, Problem, check_paths, discover, display
+from ingest.errors import (
+    DatabaseError,
+    DatabaseLocked,
+    DatabaseTooNew,
+    ExitCode,
+    NotADatabase,
+    XbufError,
+)
+from ingest.events import (
+    Event,
+    ImportFailed,
+    ImportFinished,
+    ImportStarted,
+    Loaded,
+    Planned,
+    Published,
+    SetRejected,
+    Unfinished,
+    WaitingForLock,
+)
+from ingest.store.database import HEAD, explain, open_database
+from ingest.store.history import close_unfinished_imports, last_rejects, load_journal, update_times
+from ingest.store.import_lock import import_lock
+from ingest.store.journal import Journal, left_behind, open_journal, staging_folder, timestamp
+from ingest.store.known import (
+    Known,
+    add_staged,
+    fetch_known,
+    is_unchanged,
+    read_known,
+    read_saved,
+    save_known,
+)
+from ingest.store.window import finish_replacements, write_window
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
 
+    from ingest.store.history import LoadedJournal
     from ingest.store.stage import Rejected, Staged, Task
+    from ingest.store.window import Window
 
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
@@ -36,8 +71,6 @@ INLINE_BYTES: Final = 4 << 20
 """Up to this much text, starting workers costs more than they save."""
 RETRY_SECONDS: Final = 1.5
 """Pause before a set that was still being written is read again."""
-LOAD_ROWS: Final = 4_000_000
-"""Rows of one transaction; a transaction of this size commits in a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +85,18 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What an import did."""
+    """What an import did.
+
+    Attributes:
+        database: the file, absolute.
+        import_id: its row in `imports`; None for a dry run, and where nothing was worth a write (`imports`
+            gets the row with the next one).
+        status: ok, or rejects: some dumps were rejected.
+        found: dump sets found; loaded, unchanged, rejected and unfinished add up to it.
+        rows: rows staged, of all tables.
+        resumed: runs loaded that earlier, cut off imports had read.
+        by_copy: the database was replaced by a changed copy, because readers had it open.
+    """
 
     database: str
     import_id: int | None
@@ -67,12 +111,15 @@ class ImportSummary:
     rejects: tuple[Rejected, ...] = ()
     unfinished_sets: tuple[str, ...] = ()
     dry_run: bool = False
+    resumed: int = 0
+    by_copy: bool = False
 
 
 @dataclass(slots=True)
 class _Outcome:
     """Sums over the calls of the workers."""
 
+    found: int = 0
     loaded: int = 0
     unchanged: int = 0
     rows: int = 0
@@ -89,6 +136,20 @@ class _Outcome:
         self.touched += [(touch.run_id, file) for touch in staged.touched for file in touch.files]
 
 
+class _State(NamedTuple):
+    """What is known at the start.
+
+    Attributes:
+        known: runs that the database holds or that are staged.
+        rejects: (file, line, kind) of what the last import rejected; None where nobody can tell.
+        locked: a writer has the database, and `known` is what the last import wrote down.
+    """
+
+    known: Known
+    rejects: frozenset[tuple[str, int | None, str]] | None
+    locked: bool
+
+
 def import_dumps(
     paths: Sequence[str | os.PathLike[str]],
     database: str | os.PathLike[str],
@@ -99,7 +160,9 @@ def import_dumps(
     replace_runs: bool = False,
     dry_run: bool = False,
     wait_seconds: float = 5.0,
+    publish: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
+    on_event: Callable[[Event], None] | None = None,
 ) -> ImportSummary:
     """Import every dump set under `paths` that the database does not hold yet.
 
@@ -111,78 +174,294 @@ def import_dumps(
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
         dry_run: only tell what would be read; nothing is written.
-        wait_seconds: how long to wait for a database that another process holds.
+        wait_seconds: how long to wait for another import, and for a process that writes to the database.
+        publish: read-only snapshot to bring up to date at the end.
         progress: called now and then.
+        on_event: called with everything that a log should hold, as it happens.
 
     Raises:
         UsageError: a path does not exist.
+        DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
+            the next import.
         DatabaseError: the database cannot be used; nothing is lost.
         KeyboardInterrupt: after what was staged has been loaded.
     """
     started = time.monotonic()
+    names = [os.fspath(path) for path in paths]
     target = os.path.abspath(os.fspath(database))
-    report = progress or (lambda _: None)
-    if not dry_run or os.path.exists(target):
-        with open_database(target, read_only=dry_run, wait_seconds=wait_seconds) as connection:
-            known = read_known(connection)
-    else:
-        known = {}
-    found = discover([os.fspath(path) for path in paths], known=_known_files(known))
-    tasks, unchanged = _plan(found.sets, known, rehash=rehash)
+    tell = on_event or (lambda _: None)
+    check_paths(names)
+    tell(ImportStarted(target, tuple(map(display, names)), VERSION))
     if dry_run:
-        return ImportSummary(
-            target,
-            None,
-            "ok",
-            len(found.sets),
-            len(tasks),
-            unchanged,
-            len(found.problems),
-            0,
-            0,
-            time.monotonic() - started,
-            tuple(map(_problem, found.problems)),
-            dry_run=True,
-        )
-    journal = open_journal(
-        target,
-        [display(os.fspath(path)) for path in paths],
-        labels,
-        replace_runs=replace_runs,
-        version=VERSION,
-    )
-    outcome = _Outcome(unchanged=unchanged, rejected=[_problem(problem) for problem in found.problems])
-    status = "interrupted"
+        return _dry_run(names, target, rehash, started)
+    run = _Import(target, wait_seconds, progress or (lambda _: None), tell)
     try:
-        _stage(tasks, journal, jobs or default_jobs(), outcome, report)
-        status = "rejects" if outcome.rejected else "ok"
-    finally:
+        with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait):
+            run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs)
+            run.read(jobs or default_jobs())
+            run.load()
+            if run.failure is not None:
+                raise run.failure
+            if publish is not None:
+                run.publish(os.fspath(publish))
+    except (XbufError, KeyboardInterrupt) as error:
+        code = error.exit_code if isinstance(error, XbufError) else ExitCode.INTERRUPTED
+        tell(ImportFailed(run.status, run.kept, str(error) or "interrupted", int(code)))
+        raise
+    return run.summary(time.monotonic() - started)
+
+
+class _Import:
+    """One import on its way, step by step."""
+
+    def __init__(
+        self,
+        target: str,
+        wait_seconds: float,
+        report: Callable[[Progress], None],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.failure: BaseException | None = None
+        """What ended the reading early; what was staged until then is loaded all the same."""
+        self.status = "failed"
+        self.kept = 0
+        """Dump sets staged and not loaded."""
+        self._target = target
+        self._staging = staging_folder(target)
+        self._wait_seconds = wait_seconds
+        self._report = report
+        self._tell = tell
+        self._outcome = _Outcome()
+        self._pending: list[Journal] = []
+        self._state = _State({}, None, False)
+        self._tasks: list[Task] = []
+        self._import_id: int | None = None
+        self._resumed = 0
+        self._by_copy = False
+
+    def on_wait(self, refusal: DatabaseLocked) -> None:
+        """Tell that another process is waited for."""
+        self._tell(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
+
+    def prepare(
+        self, names: Sequence[str], labels: Sequence[tuple[str, str]], *, rehash: bool, replace_runs: bool
+    ) -> None:
+        """Find what must be read, and open the journal."""
+        finish_replacements(self._target, str(self._staging))
+        self._pending = left_behind(self._target)
+        for one in self._pending:
+            one.remove_damaged_parts(HEAD)
+        self._state = self._look()
+        found = discover(names, known=_known_files(self._state.known))
+        self._outcome.found = len(found.sets)
+        self._tasks, self._outcome.unchanged = _plan(found.sets, self._state.known, rehash=rehash)
+        known_from = "staging" if self._state.locked else "database"
+        self._tell(Planned(len(found.sets), len(self._tasks), len(self._pending), known_from))
+        self._outcome.rejected += map(_problem, found.problems)
+        self._journal = open_journal(
+            self._target,
+            list(map(display, names)),
+            labels,
+            replace_runs=replace_runs,
+            version=VERSION,
+            revision=HEAD,
+        )
+
+    def _look(self) -> _State:
+        """Read what the database holds, after bringing its schema up to date where that is needed."""
+        if not os.path.exists(self._target):
+            state = _State({}, frozenset(), False)  # the load makes it
+        else:
+            try:
+                with self._open_to_read() as connection:
+                    state = _State(read_known(connection), last_rejects(connection), False)
+            except DatabaseLocked:
+                state = _State(read_saved(self._staging), None, True)
+        for one in self._pending:
+            add_staged(state.known, one.parts)
+        return state
+
+    def _open_to_read(self) -> duckdb.DuckDBPyConnection:
+        try:
+            return open_database(self._target, read_only=True)
+        except (DatabaseLocked, DatabaseTooNew, NotADatabase):
+            raise
+        except DatabaseError:
+            # Of an older schema. If it is anything else, the window says so too.
+            with self._window():
+                pass
+            return open_database(self._target, read_only=True)
+
+    def _window(self, *, patient: bool = True) -> AbstractContextManager[Window]:
+        return write_window(
+            self._target,
+            str(self._staging),
+            wait_seconds=self._wait_seconds if patient else 0,
+            on_wait=self.on_wait if patient else None,
+            in_place_only=not patient,
+        )
+
+    def read(self, jobs: int) -> None:
+        """Stage what is new and close the journal; a failure is kept for after the load."""
+        outcome = self._outcome
+        for problem in outcome.rejected:
+            self._tell(_rejected(problem))
+        status = "ok"
+        try:
+            _stage(self._tasks, self._journal, jobs, outcome, self._report, self._tell)
+        except KeyboardInterrupt as error:
+            self.failure, status = error, "interrupted"
+        except (OSError, BrokenProcessPool) as error:
+            self.failure, status = _staging_failed(self._target, error), "failed"
+            self.failure.__cause__ = error
+        self.status = "rejects" if outcome.rejected and status == "ok" else status
+        for name in _names(outcome.unfinished):
+            self._tell(Unfinished(name))
+        self.kept = outcome.loaded
+        # On disk it stays an interrupted one until all is done: that is what a kill makes of it.
         record = replace(
-            journal.record,
-            finished_at=timestamp(datetime.now(UTC)),
-            status=status,
-            found=len(found.sets),
-            loaded=outcome.loaded,
+            self._journal.record,
+            found=outcome.found,
             unchanged=outcome.unchanged,
             rejected=len(outcome.rejected),
             unfinished=len(outcome.unfinished),
+            rejects=tuple(outcome.rejected),
         )
-        journal = journal.write(record)
-        with open_database(target, wait_seconds=wait_seconds) as connection:
-            import_id = _load(connection, target, journal, outcome, report)
+        try:
+            self._journal = self._journal.write(record)
+        except OSError as error:
+            self._journal = replace(self._journal, record=record)
+            if self.failure is None:
+                self.failure = _staging_failed(self._target, error)
+                self.failure.__cause__ = error
+
+    def load(self) -> None:
+        """Load what is staged, also by earlier imports that were cut off, and record them."""
+        try:
+            self._load()
+        except DatabaseError as error:
+            if self.status in ("ok", "rejects"):
+                self.status = "deferred" if isinstance(error, DatabaseLocked) else "failed"
+            with suppress(OSError):  # a full disk, say: then it counts as interrupted
+                self._leave(self.status)
+            if self.failure is not None:
+                raise self.failure from error
+            raise
+
+    def _load(self) -> None:
+        journals = [*self._pending, self._journal]
+        has_news = any(one.parts for one in journals) or bool(self._outcome.touched) or self._new_rejects()
+        started = time.monotonic()
+        try:
+            with self._window(patient=has_news) as window:
+                loaded = self._load_journals(window.connection)
+                known = fetch_known(window.connection)
+        except DatabaseLocked:
+            if has_news:
+                raise
+            # Not worth a copy of the database: the next load takes the record along.
+            self._leave(self.status)
+            return
+        seconds = time.monotonic() - started
+        for one in journals:
+            one.remove()
+        save_known(known, self._staging)
+        self._by_copy = window.by_copy
+        self._import_id = loaded[-1].import_id
+        self._resumed = sum(one.runs for one in loaded[:-1])
+        self.kept = 0
+        if loaded[-1].runs or self._resumed:
+            self._tell(
+                Loaded(loaded[-1].runs, self._resumed, self._outcome.rows, self._by_copy, round(seconds, 3))
+            )
+
+    def _load_journals(self, connection: duckdb.DuckDBPyConnection) -> list[LoadedJournal]:
+        close_unfinished_imports(connection)
+        ended = replace(self._journal.record, status=self.status, finished_at=timestamp(datetime.now(UTC)))
+        journals = [*self._pending, replace(self._journal, record=ended)]
+        loaded = [
+            load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
+            for one in journals
+        ]
+        update_times(connection, self._outcome.touched)
+        return loaded
+
+    def _new_rejects(self) -> bool:
+        now = {(one.file, one.line, one.kind) for one in self._outcome.rejected}
+        return self._state.rejects is not None and bool(now - self._state.rejects)
+
+    def _leave(self, status: str) -> None:
+        """Write down how this import ended, for the one that loads its journal."""
+        ended = timestamp(datetime.now(UTC))
+        self._journal.write(replace(self._journal.record, status=status, finished_at=ended))
+
+    def publish(self, path: str) -> None:
+        """Bring the snapshot up to date."""
+        from ingest.store.publish import publish_snapshot
+
+        started = time.monotonic()
+        done = publish_snapshot(self._target, path, wait_seconds=self._wait_seconds, on_wait=self.on_wait)
+        if done.changed:
+            self._tell(Published(done.path, done.file_bytes, round(time.monotonic() - started, 3)))
+
+    def summary(self, seconds: float) -> ImportSummary:
+        """Sum up an import that has ended well."""
+        outcome = self._outcome
+        summary = ImportSummary(
+            self._target,
+            self._import_id,
+            self.status,
+            outcome.found,
+            outcome.loaded,
+            outcome.unchanged,
+            len(outcome.rejected),
+            len(outcome.unfinished),
+            outcome.rows,
+            seconds,
+            tuple(outcome.rejected),
+            _names(outcome.unfinished),
+            resumed=self._resumed,
+            by_copy=self._by_copy,
+        )
+        self._tell(
+            ImportFinished(
+                summary.status,
+                summary.import_id,
+                summary.found,
+                summary.loaded,
+                summary.unchanged,
+                summary.rejected,
+                summary.unfinished,
+                round(seconds, 3),
+            )
+        )
+        return summary
+
+
+def _dry_run(names: Sequence[str], target: str, rehash: bool, started: float) -> ImportSummary:
+    """Tell what an import would read; nothing is locked or written."""
+    known: Known = {}
+    if os.path.exists(target):
+        try:
+            with open_database(target, read_only=True) as connection:
+                known = read_known(connection)
+        except DatabaseLocked:
+            known = read_saved(staging_folder(target))
+    found = discover(names, known=_known_files(known))
+    tasks, unchanged = _plan(found.sets, known, rehash=rehash)
     return ImportSummary(
         target,
-        import_id,
-        status,
+        None,
+        "ok",
         len(found.sets),
-        outcome.loaded,
-        outcome.unchanged,
-        len(outcome.rejected),
-        len(outcome.unfinished),
-        outcome.rows,
+        len(tasks),
+        unchanged,
+        len(found.problems),
+        0,
+        0,
         time.monotonic() - started,
-        tuple(outcome.rejected),
-        tuple(os.path.join(t.dump_set.directory, t.dump_set.stem) for t in outcome.unfinished),
+        tuple(map(_problem, found.problems)),
+        dry_run=True,
     )
 
 
@@ -222,6 +501,24 @@ def _known_files(known: Known) -> set[tuple[str, str]]:
     }
 
 
+def _staging_failed(target: str, error: OSError | BrokenProcessPool) -> XbufError:
+    if isinstance(error, BrokenProcessPool):
+        return XbufError(
+            f"{target}: a worker process was killed, probably for want of memory; run again with --jobs 1:"
+            " what was read until then is kept"
+        )
+    return explain(f"{staging_folder(target)}", error)
+
+
+def _rejected(one: Rejected) -> SetRejected:
+    return SetRejected(one.file, one.line, one.kind, one.message)
+
+
+def _names(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Return the sets of tasks as paths, as the file system has them."""
+    return tuple(os.path.join(task.dump_set.directory, task.dump_set.stem) for task in tasks)
+
+
 def _problem(problem: Problem) -> Rejected:
     from ingest.store.stage import Rejected
 
@@ -229,7 +526,12 @@ def _problem(problem: Problem) -> Rejected:
 
 
 def _stage(
-    tasks: Sequence[Task], journal: Journal, jobs: int, outcome: _Outcome, report: Callable[[Progress], None]
+    tasks: Sequence[Task],
+    journal: Journal,
+    jobs: int,
+    outcome: _Outcome,
+    report: Callable[[Progress], None],
+    tell: Callable[[Event], None],
 ) -> None:
     """Stage all tasks; those still being written are tried once more after a pause."""
     done = 0
@@ -242,6 +544,8 @@ def _stage(
             done -= len(tasks)
         for count, staged in _run(tasks, journal, jobs, round_):
             outcome.add(staged)
+            for one in staged.rejected:
+                tell(_rejected(one))
             done += count
             report(Progress("read", done, len(tasks) if not round_ else done))
 
@@ -333,106 +637,4 @@ def _prepare_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _load(
-    connection: duckdb.DuckDBPyConnection,
-    target: str,
-    journal: Journal,
-    outcome: _Outcome,
-    report: Callable[[Progress], None],
-) -> int:
-    """Load what is staged, also by earlier imports that were cut off; return the number of this import."""
-    connection.execute("UPDATE imports SET status = 'interrupted' WHERE status = 'running'")
-    import_id = 0
-    for one in left_behind(target):
-        rejected = outcome.rejected if one.directory == journal.directory else []
-        import_id = _load_journal(connection, one, rejected, report)
-        one.remove()
-    if outcome.touched:
-        connection.executemany(
-            "UPDATE run_files SET file_bytes = $4, mtime_ns = $5"
-            " WHERE run_id = $1 AND role = $2 AND file_name = $3",
-            [(run_id, *file) for run_id, file in outcome.touched],
-        )
-    return import_id
-
-
-def _load_journal(
-    connection: duckdb.DuckDBPyConnection,
-    journal: Journal,
-    rejected: Sequence[Rejected],
-    report: Callable[[Progress], None],
-) -> int:
-    """Load one staging folder; the first transaction makes its row in `imports`, the last one ends it."""
-    import pyarrow.parquet as pq
-
-    from ingest.store.load import load_parts
-
-    record = journal.record
-    groups: list[list[str]] = [[]]
-    rows = 0
-    for part in journal.parts:
-        size = sum(
-            pq.read_metadata(f"{part}/{name}").num_rows
-            for name in os.listdir(part)
-            if name.endswith(".parquet")
-        )
-        if groups[-1] and rows + size > LOAD_ROWS:
-            groups.append([])
-            rows = 0
-        groups[-1].append(part)
-        rows += size
-    import_id = 0
-    loaded = 0
-    for number, group in enumerate(groups):
-        connection.begin()
-        try:
-            if not number:
-                import_id = _begin_import(connection, record, rejected)
-            loaded += load_parts(
-                connection, group, import_id, labels=record.labels, replace=record.replace
-            ).runs
-            if number == len(groups) - 1:
-                connection.execute(
-                    "UPDATE imports SET status = ?, finished_at = ?, loaded = ? WHERE import_id = ?",
-                    [record.status, record.finished_at, loaded, import_id],
-                )
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
-        report(Progress("load", number + 1, len(groups)))
-    return import_id
-
-
-def _begin_import(
-    connection: duckdb.DuckDBPyConnection, record: ImportRecord, rejected: Sequence[Rejected]
-) -> int:
-    row = connection.execute(
-        "INSERT INTO imports BY NAME SELECT"
-        " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
-        " $started_at::TIMESTAMP AS started_at, 'running' AS status, $version AS tool_version, $host AS host,"
-        " $sources AS sources, $found AS found, 0 AS loaded, $unchanged AS unchanged, $rejected AS rejected,"
-        " $unfinished AS unfinished RETURNING import_id",
-        {
-            "started_at": record.started_at,
-            "version": record.tool_version,
-            "host": record.host,
-            "sources": list(record.sources),
-            "found": record.found,
-            "unchanged": record.unchanged,
-            "rejected": record.rejected,
-            "unfinished": record.unfinished,
-        },
-    ).fetchone()
-    assert row is not None
-    import_id = int(row[0])
-    for one in rejected:
-        connection.execute(
-            "INSERT INTO rejects BY NAME SELECT $1 AS import_id, $2 AS file, $3 AS line, $4 AS byte_offset,"
-            " $5 AS section, $6 AS kind, $7 AS message, $8 AS text",
-            [import_id, one.file, one.line, one.byte_offset, one.section, one.kind, one.message, one.text],
-        )
-    return import_id
-
-
-__all__ = ["BrokenProcessPool", "ImportSummary", "Progress", "default_jobs", "import_dumps"]
+__all__ = ["ImportSummary", "Progress", "default_jobs", "import_dumps"]

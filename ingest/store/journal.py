@@ -1,12 +1,15 @@
-"""The staging folder of an import: what a killed import leaves, and how the next one goes on with it.
+"""The staging folder of a database: what imports have read, and what the next one goes on with.
 
-    xbuf.duckdb.staging/
-        20261120T190412-1f0c9a3e/       one folder an import, readable by its owner alone
-            import.json                 when it started, on what; how it ended
-            part-000000/ …              complete parts (`ingest.store.stage`)
+    xbuf.duckdb.staging/                    readable by its owner alone; may be deleted between imports
+        20261120T190412.113820-1f0c9a3e/    one folder an import
+            import.json                     when it started, on what; how it ended
+            part-0-0000000/ …               complete parts (`ingest.store.stage`)
+        copy-9x0tq4/                        a copy of the database that is being changed
+        known.parquet                       what the database held after the last load (`ingest.store.known`)
 
-A folder that is still there when the next import starts belongs to one that was killed or could not get
-the database: its parts are loaded with the next import, under an import of their own.
+A folder of an import that is still there when the next one starts belongs to one that was killed, could
+not get the database, or found nothing worth a write. The next load takes its parts along, under an import
+of their own.
 """
 
 from __future__ import annotations
@@ -19,9 +22,25 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from ingest.store.refusals import explain
+
+if TYPE_CHECKING:
+    from ingest.store.stage import Rejected
+
+__all__ = [
+    "ImportRecord",
+    "Journal",
+    "left_behind",
+    "open_journal",
+    "read_journals",
+    "staging_folder",
+    "timestamp",
+]
 
 _RECORD: Final = "import.json"
+_REMOVED: Final = "removed-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,8 @@ class ImportRecord:
     sources: tuple[str, ...]
     labels: tuple[tuple[str, str], ...] = ()
     replace: bool = False
+    revision: str = ""
+    """Revision of the schema that its parts were made for."""
     finished_at: str | None = None
     status: str = "interrupted"
     """Until the import has ended: a folder that is left behind tells of an interrupted one."""
@@ -42,11 +63,12 @@ class ImportRecord:
     unchanged: int | None = None
     rejected: int | None = None
     unfinished: int | None = None
+    rejects: tuple[Rejected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """One staging folder."""
+    """The folder of one import."""
 
     directory: Path
     record: ImportRecord
@@ -69,15 +91,26 @@ class Journal:
 
     def remove(self) -> None:
         """Delete the folder and all staged work in it."""
-        shutil.rmtree(self.directory)
-        with_siblings = self.directory.parent
-        if not any(with_siblings.iterdir()):
-            with_siblings.rmdir()
+        # Renamed first: a kill half-way must not leave a record with parts of parts.
+        doomed = self.directory.with_name(f"{_REMOVED}{self.directory.name}")
+        self.directory.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+    def remove_damaged_parts(self, revision: str) -> None:
+        """Delete parts that cannot be loaded: cut off by a crash of the machine, or of another schema.
+
+        Nothing is lost: the database does not know their dumps, so this import finds them again.
+        """
+        for part in self.parts:
+            if self.record.revision != revision or not _is_whole(part):
+                doomed = f"{part}.tmp"
+                os.rename(part, doomed)
+                shutil.rmtree(doomed)
 
 
 def staging_folder(database: str) -> Path:
     """Return the folder beside the database that holds the journals."""
-    return Path(f"{database}.staging")
+    return Path(f"{os.path.realpath(database)}.staging")
 
 
 def open_journal(
@@ -87,35 +120,96 @@ def open_journal(
     *,
     replace_runs: bool,
     version: str,
+    revision: str = "",
 ) -> Journal:
-    """Make a staging folder for a new import."""
+    """Make a folder for a new import; the caller holds the import lock.
+
+    Raises:
+        DatabaseError: the file system refuses.
+    """
     now = datetime.now(UTC)
     folder = staging_folder(database)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    directory = folder / f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-    directory.mkdir(mode=0o700)
+    # Microseconds: the folders in order of their names are the imports in order of time.
+    directory = folder / f"{now:%Y%m%dT%H%M%S.%f}-{uuid.uuid4().hex[:8]}"
     record = ImportRecord(
-        timestamp(now), version, os.uname().nodename, tuple(sources), tuple(labels), replace_runs
+        timestamp(now), version, os.uname().nodename, tuple(sources), tuple(labels), replace_runs, revision
     )
-    return Journal(directory, record).write(record)
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        directory.mkdir(mode=0o700)
+        return Journal(directory, record).write(record)
+    except OSError as error:
+        raise explain(database, error) from error
 
 
 def left_behind(database: str) -> list[Journal]:
-    """Return the journals of earlier imports, oldest first; the caller holds the import lock."""
-    found: list[Journal] = []
-    folder = staging_folder(database)
-    for directory in sorted(folder.iterdir()) if folder.is_dir() else ():
-        try:
-            fields = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
-            fields["sources"] = tuple(fields["sources"])
-            fields["labels"] = tuple((key, value) for key, value in fields["labels"])
-            found.append(Journal(directory, ImportRecord(**fields)))
-        except (OSError, ValueError, TypeError, KeyError):
+    """Return the journals of earlier imports, oldest first, and tidy up; the caller holds the import lock."""
+    for path in _entries(database):
+        if path.name.startswith(_REMOVED):
+            shutil.rmtree(path, ignore_errors=True)
+        elif _is_journal(path) and _read_record(path) is None:
             # Killed before its record was complete: nothing was staged yet.
-            shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
+    journals = read_journals(database)
+    for journal in journals:
+        for path in journal.directory.glob("*.tmp"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+    return journals
+
+
+def read_journals(database: str) -> list[Journal]:
+    """Return the journals that are there, oldest first; nothing is changed."""
+    found = []
+    for path in _entries(database):
+        record = _read_record(path) if _is_journal(path) else None
+        if record is not None:
+            found.append(Journal(path, record))
     return found
 
 
 def timestamp(moment: datetime) -> str:
     """Return a moment as the database wants it: UTC, without zone."""
     return moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+
+
+def _entries(database: str) -> list[Path]:
+    folder = staging_folder(database)
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise explain(database, error) from error
+
+
+def _is_journal(path: Path) -> bool:
+    return path.name[:1].isdigit() and path.is_dir()
+
+
+def _read_record(directory: Path) -> ImportRecord | None:
+    """Return the record of a journal; None when it is not there or not whole."""
+    from ingest.store.stage import Rejected
+
+    try:
+        fields = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
+        fields["sources"] = tuple(fields["sources"])
+        fields["labels"] = tuple((key, value) for key, value in fields["labels"])
+        fields["rejects"] = tuple(Rejected(**reject) for reject in fields.get("rejects", ()))
+        return ImportRecord(**fields)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _is_whole(part: str) -> bool:
+    """Tell whether every file of a part has its footer, which Parquet writes last."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = os.listdir(part)
+        for name in names:
+            pq.read_metadata(os.path.join(part, name))
+    except (OSError, pa.ArrowException):
+        return False
+    return "runs.parquet" in names and "run_files.parquet" in names

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ingest.store.refusals import explain
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
     from ingest.discover import DumpSet
+
+__all__ = [
+    "Known",
+    "KnownRun",
+    "add_staged",
+    "fetch_known",
+    "is_unchanged",
+    "read_known",
+    "read_saved",
+    "save_known",
+]
+
+_SAVED: Final = "known.parquet"
+_SELECT: Final = (
+    "SELECT run_id, dump_dir, stem, role, file_name, f.file_bytes, mtime_ns, f.content_sha256"
+    " FROM run_files AS f JOIN runs USING (run_id) ORDER BY run_id"
+)
+STAGED_RUN: Final = 0
+"""Number of a run that is staged and not in the database yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +54,73 @@ Known = dict[tuple[str, str], list[KnownRun]]
 
 def read_known(connection: duckdb.DuckDBPyConnection) -> Known:
     """Read the member files of every run."""
-    rows = connection.execute(
-        "SELECT run_id, dump_dir, stem, role, file_name, f.file_bytes, mtime_ns, f.content_sha256"
-        " FROM run_files AS f JOIN runs USING (run_id) ORDER BY run_id"
-    ).fetchall()
-    known: Known = {}
-    at = 0
-    while at < len(rows):
-        run_id, directory, stem = rows[at][:3]
-        files: list[tuple[str, str, int, int]] = []
-        sha256: dict[str, str] = {}
-        while at < len(rows) and rows[at][0] == run_id:
-            files.append(rows[at][3:7])
-            sha256[rows[at][3]] = rows[at][7]
-            at += 1
-        known.setdefault((directory, stem), []).append(KnownRun(run_id, frozenset(files), sha256))
-    return known
+    return _group(connection.execute(_SELECT).fetchall())
+
+
+def fetch_known(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+    """Return what `read_known` reads as a table, for `save_known`."""
+    return connection.execute(_SELECT).to_arrow_table()
+
+
+def save_known(table: pa.Table, staging: Path) -> None:
+    """Write down what is known, for an import that finds the database in a writer's hands.
+
+    What such an import skips by a record that is out of date, the next one finds: it asks the database.
+
+    Raises:
+        DatabaseError: it cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    unnamed = staging / f"{_SAVED}.tmp"
+    try:
+        pq.write_table(table, unnamed, compression="zstd")
+        unnamed.replace(staging / _SAVED)
+    except OSError as error:
+        raise explain(str(staging), error) from error
+
+
+def read_saved(staging: Path) -> Known:
+    """Read what `save_known` wrote; nothing is known when it is not there or damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return _group(_rows(pq.read_table(staging / _SAVED)))
+    except (OSError, pa.ArrowException):
+        return {}
+
+
+def add_staged(known: Known, parts: Sequence[str]) -> None:
+    """Add the runs of staged parts, so that they are not read a second time."""
+    import pyarrow.parquet as pq
+
+    for part in parts:
+        runs = pq.read_table(os.path.join(part, "runs.parquet"), columns=["run_no", "dump_dir", "stem"])
+        places = {run_no: (directory, stem) for run_no, directory, stem in _rows(runs)}
+        columns = ["run_no", "role", "file_name", "file_bytes", "mtime_ns", "content_sha256"]
+        files = pq.read_table(os.path.join(part, "run_files.parquet"), columns=columns)
+        rows = [(row[0], *places[row[0]], *row[1:]) for row in sorted(_rows(files))]
+        for place, staged in _group(rows).items():
+            known.setdefault(place, []).extend(KnownRun(STAGED_RUN, run.files, run.sha256) for run in staged)
 
 
 def is_unchanged(dump_set: DumpSet, runs: list[KnownRun]) -> bool:
     """Tell whether a run of the same place recorded every member with its size and time."""
     members = {(m.role, m.file_name, m.size, m.mtime_ns) for m in dump_set.members}
     return any(members <= run.files for run in runs)
+
+
+def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _group(rows: Iterable[tuple[Any, ...]]) -> Known:
+    """Gather the files of each run; the rows have the columns of `_SELECT` and are in order of their runs."""
+    known: Known = {}
+    for run_id, group in groupby(rows, key=itemgetter(0)):
+        files = list(group)
+        _, directory, stem = files[0][:3]
+        run = KnownRun(run_id, frozenset(file[3:7] for file in files), {file[3]: file[7] for file in files})
+        known.setdefault((directory, stem), []).append(run)
+    return known

@@ -44,8 +44,9 @@ def load_parts(
 ) -> Loaded:
     """Load parts within the caller's transaction; the rows of `runs` come last.
 
-    A staged run that the database holds already (same place, same content) is passed over, so that loading
-    a part twice is harmless. A run that completes an older one takes its number.
+    A staged run that the database holds already (same place, same content of every file) is passed over, so
+    that loading a part twice is harmless. A run with the primary file of one that the database holds and
+    with more beside it completes that run: it takes its place and its number.
 
     Args:
         connection: opened read-write, in a transaction.
@@ -56,27 +57,40 @@ def load_parts(
     """
     if not parts:
         return Loaded(0, 0)
-    staged = [f"{part}/runs.parquet" for part in parts]
+    # By identity, not by the numbers that the parts were staged with: others may have changed the database.
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE staged_runs AS
+        WITH staged AS (
+            SELECT * EXCLUDE (completes) FROM read_parquet($runs)
+            QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
+        ),
+        held AS (
+            SELECT s.run_no, max(r.run_id) AS run_id
+            FROM staged AS s JOIN runs AS r USING (dump_dir, stem, content_sha256)
+            GROUP BY s.run_no
+        ),
+        completed AS (
+            SELECT DISTINCT h.run_no, h.run_id
+            FROM held AS h JOIN read_parquet($files) AS f USING (run_no)
+            ANTI JOIN run_files AS m
+                ON m.run_id = h.run_id AND m.role = f.role
+                AND m.content_sha256 IS NOT DISTINCT FROM f.content_sha256
+        )
         SELECT
             s.*,
+            c.run_id IS NOT NULL AS completes,
             coalesce(
-                s.completes,
+                c.run_id,
                 (SELECT coalesce(max(run_id), 0) FROM runs)
-                    + row_number() OVER (PARTITION BY s.completes IS NULL ORDER BY s.run_no)
+                    + row_number() OVER (PARTITION BY c.run_id IS NULL ORDER BY s.run_no)
             ) AS run_id
-        FROM read_parquet($staged) AS s
-        WHERE s.completes IS NOT NULL
-            OR NOT EXISTS (
-                SELECT 1 FROM runs AS r
-                WHERE (r.dump_dir, r.stem, r.content_sha256) = (s.dump_dir, s.stem, s.content_sha256)
-            )
+        FROM staged AS s LEFT JOIN completed AS c USING (run_no)
+        WHERE c.run_id IS NOT NULL OR s.run_no NOT IN (SELECT run_no FROM held)
         """,
-        {"staged": staged},
+        {"runs": _files(parts, "runs"), "files": _files(parts, "run_files")},
     )
-    delete_runs(connection, "SELECT completes FROM staged_runs WHERE completes IS NOT NULL", keep_labels=True)
+    delete_runs(connection, "SELECT run_id FROM staged_runs WHERE completes", keep_labels=True)
     if replace:
         delete_runs(
             connection,

@@ -10,7 +10,7 @@ import duckdb
 
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 
-__all__ = ["explain"]
+__all__ = ["command_line", "explain"]
 
 # "… Conflicting lock is held in /usr/bin/duckdb (PID 812) by user ann. See also …"; what the system does not
 # tell is left out.
@@ -111,10 +111,10 @@ def _locked(path: str, text: str) -> DatabaseLocked:
     if not (holder := _HOLDER.search(text)):
         return DatabaseLocked(path)
     pid = int(holder["pid"])
-    return DatabaseLocked(path, pid, _command_line(pid) or holder["command"])
+    return DatabaseLocked(path, pid, command_line(pid) or holder["command"])
 
 
-def _command_line(pid: int) -> str | None:
+def command_line(pid: int) -> str | None:
     """Return what the process was called with, as ps shows it; DuckDB names only its program.
 
     None where the system does not tell (no /proc, another user's process, or it has just ended).

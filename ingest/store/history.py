@@ -1,0 +1,161 @@
+"""The history of imports: loading a journal with its row in `imports`, and reading the history back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import duckdb
+
+from ingest.store.journal import ImportRecord, Journal
+from ingest.store.load import load_parts
+
+__all__ = ["LoadedJournal", "close_unfinished_imports", "last_rejects", "load_journal", "update_times"]
+
+LOAD_ROWS: Final = 4_000_000
+"""Rows of one transaction; a transaction of this size commits in a few seconds."""
+
+
+class LoadedJournal(NamedTuple):
+    """The number that an import got, and how many of its runs this load put in."""
+
+    import_id: int
+    runs: int
+
+
+def load_journal(
+    connection: duckdb.DuckDBPyConnection, journal: Journal, report: Callable[[int, int], None]
+) -> LoadedJournal:
+    """Load the parts of a journal within transactions of their own, with its row in `imports`.
+
+    A load that was cut off is gone on with: the import keeps its number, and what it has is not loaded
+    twice. Its row says `interrupted` until the last transaction, so that a kill leaves the truth.
+
+    Args:
+        connection: opened for writing, without a transaction.
+        journal: of an import that has ended.
+        report: called with (transactions done, all).
+    """
+    record = journal.record
+    groups = list(_groups(journal.parts))
+    import_id = 0
+    runs = 0
+    for number, group in enumerate(groups, 1):
+        connection.begin()
+        try:
+            if number == 1:
+                import_id = _find_import(connection, record) or _begin_import(connection, record)
+            runs += load_parts(
+                connection, group, import_id, labels=record.labels, replace=record.replace
+            ).runs
+            if number == len(groups):
+                _end_import(connection, import_id, record)
+            connection.commit()
+        except BaseException:
+            with suppress(duckdb.Error):  # what brought us here may have ended the connection
+                connection.rollback()
+            raise
+        report(number, len(groups))
+    return LoadedJournal(import_id, runs)
+
+
+def close_unfinished_imports(connection: duckdb.DuckDBPyConnection) -> None:
+    """Mark imports that an older xbuf left as running: nobody runs while the caller holds the import lock."""
+    connection.execute("UPDATE imports SET status = 'interrupted' WHERE status = 'running'")
+
+
+def last_rejects(connection: duckdb.DuckDBPyConnection) -> frozenset[tuple[str, int | None, str]]:
+    """Return (file, line, kind) of everything that the last recorded import rejected."""
+    rows = connection.execute(
+        "SELECT file, line, kind FROM rejects WHERE import_id = (SELECT max(import_id) FROM imports)"
+    ).fetchall()
+    return frozenset((file, line, kind) for file, line, kind in rows)
+
+
+def update_times(
+    connection: duckdb.DuckDBPyConnection, touched: Sequence[tuple[int, tuple[str, str, int, int]]]
+) -> None:
+    """Record the sizes and times of unchanged files: (run, (role, file name, size, mtime))."""
+    if not touched:
+        return
+    import pyarrow as pa
+
+    runs, files = zip(*touched, strict=True)
+    columns = zip(*files, strict=True)
+    names = ("run_id", "role", "file_name", "file_bytes", "mtime_ns")
+    table = pa.table([pa.array(column) for column in (runs, *columns)], names=names)
+    connection.register("touched_files", table)
+    try:
+        connection.execute(
+            "UPDATE run_files SET file_bytes = t.file_bytes, mtime_ns = t.mtime_ns FROM touched_files AS t"
+            " WHERE (run_files.run_id, run_files.role, run_files.file_name) = (t.run_id, t.role, t.file_name)"
+        )
+    finally:
+        connection.unregister("touched_files")
+
+
+def _groups(parts: Sequence[str]) -> list[list[str]]:
+    """Put parts together up to the rows of one transaction; one empty group when there are none."""
+    import pyarrow.parquet as pq
+
+    groups: list[list[str]] = [[]]
+    rows = 0
+    for part in parts:
+        files = [f"{part}/{name}" for name in os.listdir(part) if name.endswith(".parquet")]
+        size = sum(pq.read_metadata(file).num_rows for file in files)
+        if groups[-1] and rows + size > LOAD_ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(part)
+        rows += size
+    return groups
+
+
+def _find_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int | None:
+    """Return the number of an import whose load was cut off; a moment and a host make one import."""
+    row = connection.execute(
+        "SELECT import_id FROM imports WHERE started_at = $1::TIMESTAMP AND host IS NOT DISTINCT FROM $2",
+        [record.started_at, record.host],
+    ).fetchone()
+    return int(row[0]) if row else None
+
+
+def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int:
+    row = connection.execute(
+        "INSERT INTO imports BY NAME SELECT"
+        " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
+        " $started_at::TIMESTAMP AS started_at, 'interrupted' AS status, $version AS tool_version,"
+        " $host AS host, $sources AS sources, $found AS found, 0 AS loaded, $unchanged AS unchanged,"
+        " $rejected AS rejected, $unfinished AS unfinished RETURNING import_id",
+        {
+            "started_at": record.started_at,
+            "version": record.tool_version,
+            "host": record.host,
+            "sources": list(record.sources),
+            "found": record.found,
+            "unchanged": record.unchanged,
+            "rejected": record.rejected,
+            "unfinished": record.unfinished,
+        },
+    ).fetchone()
+    assert row is not None
+    import_id = int(row[0])
+    for one in record.rejects:
+        connection.execute(
+            "INSERT INTO rejects BY NAME SELECT $1 AS import_id, $2 AS file, $3 AS line, $4 AS byte_offset,"
+            " $5 AS section, $6 AS kind, $7 AS message, $8 AS text",
+            [import_id, one.file, one.line, one.byte_offset, one.section, one.kind, one.message, one.text],
+        )
+    return import_id
+
+
+def _end_import(connection: duckdb.DuckDBPyConnection, import_id: int, record: ImportRecord) -> None:
+    """Complete the row; one that is complete stays, where a kill came between commit and tidying up."""
+    connection.execute(
+        "UPDATE imports SET status = $status, finished_at = $finished_at::TIMESTAMP,"
+        " loaded = (SELECT count(*) FROM runs WHERE import_id = $import_id)"
+        " WHERE import_id = $import_id AND finished_at IS NULL",
+        {"status": record.status, "finished_at": record.finished_at, "import_id": import_id},
+    )

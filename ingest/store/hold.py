@@ -1,0 +1,167 @@
+"""Keep writers away from a database file, and copy it meanwhile, from a process of its own.
+
+DuckDB locks a database with POSIX record locks: a shared one on the whole file for a read-only open, an
+exclusive one for a read-write open. A hold is the same shared lock: readers come and go, nobody can write.
+
+The lock lives in a child process because the kernel drops all locks of a process on a file as soon as
+that process closes *any* descriptor of it. Copying the file here would end the holds of every read-only
+connection that this process has, such as those of a notebook that calls `import_dumps`. The child has one
+descriptor of the file, locks it, copies through it, and closes it by ending. It ends when its standard
+input does, so a killed parent leaves no hold behind.
+
+This file is the child's program too (`python -I -S hold.py PATH`, some 15 ms): it imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from types import TracebackType
+from typing import Final
+
+__all__ = ["ReadHold"]
+
+_BLOCK: Final = 64 << 20
+_BUSY: Final = (errno.EACCES, errno.EAGAIN)
+
+
+class ReadHold:
+    """A shared lock on a database file; release it with `release` or by leaving its `with`."""
+
+    def __init__(self, child: subprocess.Popen[str]) -> None:
+        self._child = child
+
+    @classmethod
+    def take(cls, path: str) -> ReadHold | None:
+        """Take a hold; return None while a process has the file open for writing.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="ascii",
+            start_new_session=True,  # Ctrl-C is for the parent, which may still need the hold
+        )
+        hold = cls(child)
+        try:
+            answer = hold._answer(path)
+        except BaseException:
+            hold.release()
+            raise
+        if answer == "held":
+            return hold
+        hold.release()
+        return None
+
+    def copy(self, source: str, target: str) -> int:
+        """Copy the held file, or one beside it such as its WAL, to a new file; return its size, bytes.
+
+        Blocks are shared where the file system can do that, and the copy is readable by its owner alone.
+
+        Raises:
+            OSError: it cannot be read or written; the target may be there in part.
+        """
+        assert self._child.stdin is not None
+        self._child.stdin.write(json.dumps([source, target]) + "\n")
+        self._child.stdin.flush()
+        return int(self._answer(target))
+
+    def release(self) -> None:
+        """Let writers in again, and end a copy that is under way."""
+        child = self._child
+        child.kill()
+        child.wait()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                stream.close()
+
+    def __enter__(self) -> ReadHold:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _answer(self, path: str) -> str:
+        assert self._child.stdout is not None
+        line = self._child.stdout.readline()
+        if not line:
+            raise OSError(errno.EIO, f"the process that holds the file ended ({self._child.wait()})", path)
+        answer = json.loads(line)
+        if isinstance(answer, list):
+            number, text = answer
+            raise OSError(number, text, path)
+        return str(answer)
+
+
+def _serve(path: str) -> None:
+    """Lock the file, then copy whatever is asked for until the standard input ends."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(held), os.stat(path)):
+            # Another file took this place between the two: the lock guards nothing.
+            raise OSError(errno.EAGAIN, "replaced")
+    except OSError as error:
+        _say("busy" if error.errno in _BUSY else [error.errno, error.strerror])
+        return
+    _say("held")
+    for line in sys.stdin:
+        source, target = json.loads(line)
+        try:
+            # The held file is read through its one descriptor: closing a second one would end the lock.
+            _say(_copy(held, target) if source == path else _copy_other(source, target))
+        except OSError as error:
+            _say([error.errno, error.strerror])
+
+
+def _copy_other(source: str, target: str) -> int:
+    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _copy(descriptor, target)
+    finally:
+        os.close(descriptor)
+
+
+def _copy(source: int, target: str) -> int:
+    """Copy all that is behind a descriptor; its position is not used."""
+    copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    done = 0
+    by_kernel = hasattr(os, "copy_file_range")
+    try:
+        while True:
+            if by_kernel:
+                try:
+                    count = os.copy_file_range(source, copy, _BLOCK, done, done)
+                except OSError as error:
+                    if done or error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO):
+                        raise
+                    by_kernel = False  # another file system, or one that cannot do it
+                    continue
+            else:
+                block = os.pread(source, 1 << 20, done)
+                count = 0
+                while count < len(block):
+                    count += os.pwrite(copy, block[count:], done + count)
+            if not count:
+                return done
+            done += count
+    finally:
+        os.close(copy)
+
+
+def _say(answer: object) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

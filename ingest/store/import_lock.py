@@ -1,0 +1,99 @@
+"""One importer at a time: a lock beside the database, which readers and shells never meet.
+
+It is taken for the whole of an import, of which DuckDB's own lock on the database is held for a small part
+only, and by everything else that changes the database or its staging folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ingest.errors import DatabaseLocked
+from ingest.store.refusals import command_line, explain
+
+__all__ = ["import_lock", "lock_file", "lock_holder"]
+
+_RETRY_SECONDS: Final = 0.1
+
+OnWait = Callable[[DatabaseLocked], None]
+"""Called once, when waiting for another process begins."""
+
+
+def lock_file(database: str) -> str:
+    """Return the path of the lock beside a database; it stays when the lock is released."""
+    return f"{os.path.realpath(database)}.lock"
+
+
+@contextmanager
+def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None) -> Iterator[None]:
+    """Keep other importers out.
+
+    The lock is the kernel's (flock): it ends with the process and the workers that it forked, so nothing
+    has to be cleaned up after a kill.
+
+    Raises:
+        DatabaseLocked: another importer held it longer than `wait_seconds`.
+        DatabaseError: the lock cannot be made.
+    """
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    try:
+        # Not through a link that somebody put there.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(lock_file(database), flags, 0o666)
+    except (OSError, ValueError) as error:
+        raise explain(database, error) from error
+    try:
+        while not _try(descriptor):
+            refusal = _refusal(database, descriptor)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise refusal
+            if on_wait and not told:
+                on_wait(refusal)
+                told = True
+            time.sleep(min(_RETRY_SECONDS, left))
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_holder(database: str) -> DatabaseLocked | None:
+    """Return who holds the lock now, as the error that an importer would get; None when nobody does."""
+    try:
+        descriptor = os.open(lock_file(database), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise explain(database, error) from error
+    try:
+        return None if _try(descriptor) else _refusal(database, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _try(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise
+        return False
+    return True
+
+
+def _refusal(database: str, descriptor: int) -> DatabaseLocked:
+    """Name the importer that holds the lock, by the number that it wrote into it."""
+    text = os.pread(descriptor, 20, 0).strip()
+    if not text.isdigit():
+        return DatabaseLocked(database)
+    pid = int(text)
+    return DatabaseLocked(database, pid, command_line(pid) or "an import")

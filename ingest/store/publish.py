@@ -1,0 +1,120 @@
+"""Publish a database: a read-only snapshot of it for a team, replaced as a whole.
+
+Readers of the snapshot never meet the importer, and nobody can write to it by accident. A reader that has
+it open keeps the file that it opened; the next open, or `ATTACH OR REPLACE`, sees the new one.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
+from ingest.store.database import explain, open_database, status
+from ingest.store.hold import ReadHold
+from ingest.store.import_lock import OnWait
+from ingest.store.window import held, sync
+
+__all__ = ["Snapshot", "publish_snapshot"]
+
+_MODE: Final = 0o444
+_CONTENT: Final = """
+    SELECT
+        (SELECT version_num FROM alembic_version),
+        (SELECT (count(*), bit_xor(hash(run_id, import_id, content_sha256))) FROM runs),
+        (SELECT (count(*), bit_xor(hash(run_id, role, content_sha256))) FROM run_files),
+        (SELECT (count(*), bit_xor(hash(run_id, key, value))) FROM run_labels),
+        (SELECT count(*) FROM rejects),
+        (SELECT (count(*), bit_xor(hash(name, sha256))) FROM saved_queries)
+"""
+"""What makes a new snapshot worth its copy; the row in `imports` of an import that found nothing does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A published file: its absolute path, its size in bytes, and whether it was written now."""
+
+    path: str
+    file_bytes: int
+    changed: bool
+
+
+def publish_snapshot(
+    database: str, path: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
+) -> Snapshot:
+    """Bring the snapshot at `path` up to date, where it is not; the caller holds the import lock.
+
+    The new file is complete, synced and read-only (0444) before it takes the place of the old one, so a kill
+    leaves one of the two.
+
+    Raises:
+        UsageError: `path` is the database itself.
+        NotADatabase: there is a file of something else at `path`; it is left as it is.
+        DatabaseLocked: the database or the snapshot is open for writing.
+        DatabaseError: the file system refuses, or the snapshot has a write-ahead log.
+    """
+    place = os.path.realpath(path)
+    if place == os.path.realpath(database) or (os.path.exists(place) and os.path.samefile(place, database)):
+        raise UsageError(f"{path}: is the database itself; publish to another file")
+    _check_place(path, place)
+    with held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold:
+        content = _content(database)
+        if os.path.exists(place) and _content(place) == content:
+            return Snapshot(os.path.abspath(path), os.stat(place).st_size, False)
+        folder, name = os.path.split(place)
+        try:
+            for old in glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*"):
+                shutil.rmtree(old, ignore_errors=True)  # of a publication that was killed
+            with tempfile.TemporaryDirectory(prefix=f".{name}.publish-", dir=folder) as scratch:
+                new = os.path.join(scratch, name)
+                _copy(os.path.realpath(database), new, hold)
+                if _content(new) != content:
+                    raise DatabaseError(f"{path}: the snapshot does not equal the database; run again")
+                os.chmod(new, _MODE)
+                sync(new)
+                _put(path, place, new)
+            sync(folder)
+        except OSError as error:
+            raise explain(path, error) from error
+    return Snapshot(os.path.abspath(path), os.stat(place).st_size, True)
+
+
+def _check_place(path: str, place: str) -> None:
+    """Refuse a place that holds anything but an earlier snapshot."""
+    if os.path.lexists(f"{place}.wal"):
+        raise DatabaseError(
+            f"{path}: somebody has written to the snapshot, and {path}.wal holds what they wrote; move both"
+            " away, then publish again"
+        )
+    if os.path.lexists(place) and status(place).state == "empty":
+        raise NotADatabase(f"{path}: is no snapshot of an xbuf database; it is left untouched")
+
+
+def _content(path: str) -> object:
+    with open_database(path, read_only=True) as connection:
+        return connection.execute(_CONTENT).fetchall()
+
+
+def _copy(database: str, new: str, hold: ReadHold) -> None:
+    hold.copy(database, new)
+    if os.path.lexists(f"{database}.wal"):
+        hold.copy(f"{database}.wal", f"{new}.wal")
+        with open_database(new) as connection:
+            connection.execute("CHECKPOINT")
+
+
+def _put(path: str, place: str, new: str) -> None:
+    """Rename over the old snapshot, unless somebody has it open for writing."""
+    with ExitStack() as stack:
+        if os.path.exists(place):
+            hold = ReadHold.take(place)
+            if hold is None:
+                raise DatabaseLocked(path)
+            stack.enter_context(hold)
+        _check_place(path, place)
+        os.replace(new, place)

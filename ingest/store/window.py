@@ -1,0 +1,299 @@
+"""The write window: change a database that others have open, and never behind the back of a writer.
+
+    nobody has it open      open it, change it, close it: others wait for that long
+    only readers have it    change a copy and rename it over; open readers keep the file that they have
+    a writer has it         wait, then DatabaseLocked; nothing is changed
+
+The way by copy holds the file against writers from before the copy until after the renaming
+(`ingest.store.hold`), so that no change made elsewhere can get lost with the file that is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+
+from ingest.errors import DatabaseError, DatabaseLocked
+from ingest.store.database import open_database
+from ingest.store.hold import ReadHold
+from ingest.store.import_lock import OnWait
+from ingest.store.refusals import explain
+
+if TYPE_CHECKING:
+    from os import stat_result
+
+__all__ = [
+    "Replacement",
+    "Window",
+    "finish_replacements",
+    "held",
+    "replace_database",
+    "sync",
+    "write_window",
+]
+
+COPY_BYTES_PER_SECOND: Final = 500e6
+"""What a copy may be expected to do, for the choice between copying and waiting for short readers."""
+LINGER_SECONDS: Final = 0.2
+"""How long the old file stays held after the renaming: a process that had opened it just before, but not
+locked it yet, would otherwise write to a file without a name."""
+_RETRY_SECONDS: Final = 0.1
+_FOLDER: Final = "copy-"
+_MARKER: Final = "replaces.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An open write window.
+
+    Attributes:
+        connection: the database, or its copy, open for writing.
+        by_copy: readers hold the database; they see the changes when they open it anew.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    by_copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A file about to take the database's place.
+
+    Attributes:
+        file: the new file, in a private folder on the same file system.
+        folder: that folder.
+    """
+
+    file: str
+    folder: str
+
+
+@contextmanager
+def write_window(
+    database: str,
+    staging: str,
+    *,
+    wait_seconds: float = 0.0,
+    on_wait: OnWait | None = None,
+    in_place_only: bool = False,
+) -> Iterator[Window]:
+    """Open a database at head for writing, beside its readers; the caller holds the import lock.
+
+    When the block ends well, what it committed is in the file, checkpointed. When it raises, transactions
+    that it committed in place stay, and a copy is thrown away as a whole.
+
+    Args:
+        database: the database file; it is created or upgraded like `open_database` does.
+        staging: private folder beside it, for the copy.
+        wait_seconds: how long to wait for a process that has it open for writing.
+        on_wait: called once, when waiting begins.
+        in_place_only: readers are waited for too.
+
+    Raises:
+        DatabaseLocked: a process held it longer than `wait_seconds`.
+        DatabaseError: as `open_database`; also when there is no space for the copy.
+    """
+    connection, hold = _enter(database, wait_seconds, on_wait, in_place_only)
+    if hold is None:
+        assert connection is not None
+        yield from _use(Window(connection, False), database)
+        return
+    with hold, replace_database(database, staging, hold) as new:
+        try:
+            hold.copy(os.path.realpath(database), new.file)
+            if _exists(f"{os.path.realpath(database)}.wal"):
+                hold.copy(f"{os.path.realpath(database)}.wal", f"{new.file}.wal")
+        except OSError as error:
+            raise explain(database, error) from error
+        try:
+            connection = open_database(new.file)
+        except DatabaseError as error:
+            raise type(error)(str(error).replace(new.file, database)) from error
+        yield from _use(Window(connection, True), database)
+
+
+@contextmanager
+def held(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None) -> Iterator[ReadHold]:
+    """Hold a database against writers, for a copy of it.
+
+    Raises:
+        DatabaseLocked: a process had it open for writing for longer than `wait_seconds`.
+        DatabaseError: it cannot be opened.
+    """
+    deadline = time.monotonic() + wait_seconds
+    told = False
+    while True:
+        hold = _take(database)
+        if hold is not None:
+            with hold:
+                yield hold
+            return
+        _pause(_writer_of(database), deadline, None if told else on_wait)
+        told = True
+
+
+@contextmanager
+def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Replacement]:
+    """Yield the place for a new file and, when the block ends well, rename that file over the database.
+
+    The database is held by `hold`. The block leaves a checkpointed, closed file without a WAL. A kill at
+    any moment leaves the old file or the new one.
+
+    Raises:
+        DatabaseError: the new file cannot take the place.
+    """
+    place = os.path.realpath(database)
+    try:
+        os.makedirs(staging, mode=0o700, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix=_FOLDER, dir=staging)
+    except OSError as error:
+        raise explain(database, error) from error
+    new = Replacement(os.path.join(folder, os.path.basename(place)), folder)
+    try:
+        yield new
+        if _exists(f"{new.file}.wal"):
+            raise DatabaseError(f"{database}: DuckDB left a write-ahead log beside the new file; run again")
+        try:
+            _take_over(place, new)
+        except OSError as error:
+            raise explain(database, error) from error
+        time.sleep(LINGER_SECONDS)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def finish_replacements(database: str, staging: str) -> None:
+    """Tidy up after a replacement that was killed; the caller holds the import lock.
+
+    A kill between the renaming and the removal of the old file's WAL leaves a WAL that DuckDB refuses. What
+    it held is in the new file, as the marker tells, so it is removed.
+    """
+    place = os.path.realpath(database)
+    try:
+        folders = [entry.path for entry in os.scandir(staging) if entry.name.startswith(_FOLDER)]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for folder in folders:
+        with suppress(OSError, ValueError, KeyError):
+            with open(os.path.join(folder, _MARKER), encoding="ascii") as file:
+                marker = json.load(file)
+            if _identity(os.stat(place))[:2] == marker["file"] and (
+                _identity(os.stat(f"{place}.wal")) == marker["wal"]
+            ):
+                os.unlink(f"{place}.wal")
+                sync(os.path.dirname(place))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _enter(
+    database: str, wait_seconds: float, on_wait: OnWait | None, in_place_only: bool
+) -> tuple[duckdb.DuckDBPyConnection | None, ReadHold | None]:
+    """Open the database in place, or take a hold for a copy."""
+    started = time.monotonic()
+    deadline = started + wait_seconds
+    told = False
+    while True:
+        try:
+            return open_database(database), None
+        except DatabaseLocked as refusal:
+            # A reader that is done soon is cheaper to wait for than a large file is to copy.
+            by_copy_at = started + min(wait_seconds, os.stat(database).st_size / COPY_BYTES_PER_SECOND)
+            if not in_place_only:
+                if (left := by_copy_at - time.monotonic()) > 0:
+                    time.sleep(min(_RETRY_SECONDS, left))
+                    continue
+                hold = _take(database)
+                if hold is not None:
+                    return None, hold
+            _pause(refusal, deadline, None if told else on_wait)
+            told = True
+
+
+def _pause(refusal: DatabaseLocked, deadline: float, on_wait: OnWait | None) -> None:
+    """Wait a moment before another try, or give up."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise refusal
+    if on_wait:
+        on_wait(refusal)
+    time.sleep(min(_RETRY_SECONDS, left))
+
+
+def _take(database: str) -> ReadHold | None:
+    try:
+        return ReadHold.take(os.path.realpath(database))
+    except OSError as error:
+        raise explain(database, error) from error
+
+
+def _writer_of(database: str) -> DatabaseLocked:
+    """Return who has the database open for writing, as DuckDB tells it."""
+    try:
+        open_database(database, read_only=True).close()
+    except DatabaseLocked as refusal:
+        return refusal
+    except DatabaseError:
+        pass  # it can be opened now; what is wrong with it is for the caller to find out
+    return DatabaseLocked(database)
+
+
+def _use(window: Window, database: str) -> Iterator[Window]:
+    """Lend the window, bring everything from the WAL into the file, and close it."""
+    try:
+        yield window
+        # Not left to close(), where a failure goes unnoticed.
+        window.connection.execute("CHECKPOINT")
+    except duckdb.Error as error:
+        raise explain(database, error) from error
+    finally:
+        window.connection.close()
+
+
+def _take_over(place: str, new: Replacement) -> None:
+    """Give the new file the owner, the permissions and the name of the old one."""
+    shutil.copystat(place, new.file)
+    os.utime(new.file)
+    old = os.stat(place)
+    with suppress(PermissionError):
+        os.chown(new.file, old.st_uid, old.st_gid)
+    os.chmod(new.file, old.st_mode & 0o7777)  # after chown, which drops bits
+    sync(new.file)
+    wal = f"{place}.wal"
+    has_wal = _exists(wal)
+    if has_wal:
+        marker = {"file": _identity(os.stat(new.file))[:2], "wal": _identity(os.stat(wal))}
+        path = os.path.join(new.folder, _MARKER)
+        with open(path, "x", encoding="ascii") as file:
+            json.dump(marker, file)
+        sync(path)
+        sync(new.folder)
+    os.replace(new.file, place)
+    if has_wal:
+        os.unlink(wal)
+    sync(os.path.dirname(place))
+
+
+def _identity(status: stat_result) -> list[int]:
+    return [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+
+
+def _exists(path: str) -> bool:
+    return os.path.lexists(path)
+
+
+def sync(path: str) -> None:
+    """Make the system write a file, or the names in a folder, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
