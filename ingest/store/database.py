@@ -39,7 +39,7 @@ __all__ = [
     "upgrade",
 ]
 
-HEAD: Final = "0001_core"
+HEAD: Final = "0002_siblings"
 """The schema revision that this version of xbuf reads and writes."""
 
 STORAGE_VERSION: Final = "v1.4.0"

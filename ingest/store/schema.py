@@ -177,6 +177,12 @@ allocations = sa.Table(
         "parameter, output, parameter+output (donated), constant, thread-local or temp.",
         required=True,
     ),
+    _column("is_tuple", sa.Boolean, "Holds a tuple table; NULL without protobuf."),
+    _column(
+        "is_aliased_with_output",
+        sa.Boolean,
+        "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
+    ),
     comment="One row for each BufferAllocation.",
 )
 
@@ -336,4 +342,95 @@ saved_queries = sa.Table(
         "sha256", sa.String, "SHA-256 of what was installed; tells when to install again.", required=True
     ),
     comment="One row for each saved query installed as a table macro: FROM saved_queries.",
+)
+
+hlo_modules = sa.Table(
+    "hlo_modules",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column("name", sa.String, "Name of the HLO module."),
+    _column("is_scheduled", sa.Boolean, "The module has a schedule.", required=True),
+    _column("num_partitions", sa.BigInteger, "num_partitions; 1 where it is not printed."),
+    _column("replica_count", sa.BigInteger, "replica_count; 1 where it is not printed."),
+    _column(
+        "entry_computation_layout", Compressed, "Layouts of the entry's parameters and result, verbatim."
+    ),
+    comment="One row for each run whose HLO text or protobuf was read: what the module's head tells.",
+)
+
+source_frames = sa.Table(
+    "source_frames",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column(
+        "frame_id", sa.BigInteger, "Number of the frame; values.stack_frame_id refers to it.", required=True
+    ),
+    _column("parent_frame_id", sa.BigInteger, "Frame that called it; NULL for the outermost."),
+    _column("function", sa.String, "Name of the function."),
+    _column("file", sa.String, "Source file."),
+    _column("line", sa.BigInteger, "First line, from 1."),
+    _column("end_line", sa.BigInteger, "Last line, from 1."),
+    _column("column", sa.BigInteger, "First column."),
+    _column("end_column", sa.BigInteger, "Last column."),
+    _column("is_framework", sa.Boolean, "The file lies in a framework's own folders.", required=True),
+    comment="One row for each Python stack frame that the HLO module names (jaxlib 0.8 and later).",
+)
+
+instructions = sa.Table(
+    "instructions",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column("position", sa.BigInteger, "Order in the module, from 0.", required=True),
+    _column("computation", sa.String, "Computation that holds it.", required=True),
+    _column("instruction", sa.String, "Name, unique within the run.", required=True),
+    _column("opcode", sa.String, "Opcode.", required=True),
+    _column("shape", Compressed, "Shape with layout, verbatim.", required=True),
+    _column("operands", sa.ARRAY(sa.String), "Names of the operands, in order."),
+    _column("op_name", sa.String, "op_name of its metadata."),
+    _column("stack_frame_id", sa.BigInteger, "Frame of its metadata (source_frames.frame_id)."),
+    _column("called_computations", sa.ARRAY(sa.String), "Computations that it calls, in order."),
+    _column("is_root", sa.Boolean, "Root of its computation.", required=True),
+    _column("source_file", sa.String, "Source file: innermost frame of the user's own code."),
+    _column("source_line", sa.BigInteger, "Source line of that frame, from 1."),
+    comment="One row for each HLO instruction of the module, fused ones too; from HLO text or protobuf.",
+)
+
+aliases = sa.Table(
+    "aliases",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column("output_index", sa.String, "Part of the entry result. " + _INDEX, required=True),
+    _column(
+        "parameter_number", sa.BigInteger, "Entry parameter that shares its buffer, from 0.", required=True
+    ),
+    _column("parameter_index", sa.String, "Part of that parameter. " + _INDEX, required=True),
+    _column(
+        "kind", sa.String, "may (the runtime decides) or must (the compiler relies on it).", required=True
+    ),
+    comment="One row for each entry of the module's input_output_alias: a donation.",
+)
+
+heap_events = sa.Table(
+    "heap_events",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column("allocation_index", sa.BigInteger, "Arena that the trace is of; NULL where it is not told."),
+    _column("position", sa.BigInteger, "Order within the run, from 0.", required=True),
+    _column("kind", sa.String, "alloc, free or share_with.", required=True),
+    _column("value_id", sa.BigInteger, "Value concerned.", required=True),
+    _column("share_with_value_id", sa.BigInteger, "Value whose memory it shares; NULL otherwise."),
+    _column("computation", sa.String, "Computation of the instruction at which it happens."),
+    _column("instruction", sa.String, "Instruction at which it happens."),
+    comment="One row for each event of the protobuf's heap simulator traces.",
+)
+
+peak_buffers = sa.Table(
+    "peak_buffers",
+    metadata,
+    _column("run_id", sa.BigInteger, _RUN, required=True),
+    _column("allocation_index", sa.BigInteger, "Allocation.", required=True),
+    _column(
+        "value_id", sa.BigInteger, "Value that the compiler counts at that allocation's peak.", required=True
+    ),
+    comment="One row for each value of the protobuf's peak buffers (jaxlib 0.10.2 and later).",
 )
