@@ -41,6 +41,7 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
+from ingest.query.install import install_queries, installed_digest, shipped_digest
 from ingest.store.database import HEAD, explain, open_database
 from ingest.store.history import close_unfinished_imports, last_rejects, load_journal, update_times
 from ingest.store.import_lock import import_lock
@@ -142,12 +143,14 @@ class _State(NamedTuple):
     Attributes:
         known: runs that the database holds or that are staged.
         rejects: (file, line, kind) of what the last import rejected; None where nobody can tell.
+        queries: SHA-256 of the installed queries.
         locked: a writer has the database, and `known` is what the last import wrote down.
     """
 
     known: Known
-    rejects: frozenset[tuple[str, int | None, str]] | None
-    locked: bool
+    rejects: frozenset[tuple[str, int | None, str]] | None = None
+    queries: str | None = None
+    locked: bool = False
 
 
 def import_dumps(
@@ -233,7 +236,7 @@ class _Import:
         self._tell = tell
         self._outcome = _Outcome()
         self._pending: list[Journal] = []
-        self._state = _State({}, None, False)
+        self._state = _State({})
         self._tasks: list[Task] = []
         self._import_id: int | None = None
         self._resumed = 0
@@ -270,13 +273,15 @@ class _Import:
     def _look(self) -> _State:
         """Read what the database holds, after bringing its schema up to date where that is needed."""
         if not os.path.exists(self._target):
-            state = _State({}, frozenset(), False)  # the load makes it
+            state = _State({}, frozenset())  # the load makes it
         else:
             try:
                 with self._open_to_read() as connection:
-                    state = _State(read_known(connection), last_rejects(connection), False)
+                    state = _State(
+                        read_known(connection), last_rejects(connection), installed_digest(connection)
+                    )
             except DatabaseLocked:
-                state = _State(read_saved(self._staging), None, True)
+                state = _State(read_saved(self._staging), locked=True)
         for one in self._pending:
             add_staged(state.known, one.parts)
         return state
@@ -350,7 +355,12 @@ class _Import:
 
     def _load(self) -> None:
         journals = [*self._pending, self._journal]
-        has_news = any(one.parts for one in journals) or bool(self._outcome.touched) or self._new_rejects()
+        has_news = (
+            any(one.parts for one in journals)
+            or bool(self._outcome.touched)
+            or self._has_new_rejects()
+            or (not self._state.locked and self._state.queries != shipped_digest(VERSION))
+        )
         started = time.monotonic()
         try:
             with self._window(patient=has_news) as window:
@@ -384,9 +394,10 @@ class _Import:
             for one in journals
         ]
         update_times(connection, self._outcome.touched)
+        install_queries(connection, VERSION)
         return loaded
 
-    def _new_rejects(self) -> bool:
+    def _has_new_rejects(self) -> bool:
         now = {(one.file, one.line, one.kind) for one in self._outcome.rejected}
         return self._state.rejects is not None and bool(now - self._state.rejects)
 
