@@ -46,8 +46,8 @@ SELECT
     arg_max(p.bytes, p.x) AS to_bytes,
     round(regr_intercept(p.bytes, p.x))::BIGINT AS fixed_bytes,
     round(regr_slope(p.bytes, p.x))::BIGINT AS bytes_per_unit,
-    CASE WHEN min(p.bytes) < max(p.bytes) THEN regr_r2(p.bytes, p.x) END AS r2,
-    CASE WHEN min(p.x) > 0 AND min(p.bytes) > 0 THEN regr_slope(ln(p.bytes), ln(p.x)) END AS exponent
+    CASE WHEN min(p.bytes) < max(p.bytes) THEN round(regr_r2(p.bytes, p.x), 6) END AS r2,
+    CASE WHEN min(p.x) > 0 AND min(p.bytes) > 0 THEN round(regr_slope(ln(p.bytes), ln(p.x)), 6) END AS exponent
 FROM points AS p
 GROUP BY p.module, p."key"
 HAVING count(*) >= 2

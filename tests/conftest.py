@@ -62,3 +62,23 @@ def _shared(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"../shared/{name} is not here; tests/data holds a part of it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: dumps of many releases in eight imports, with the saved queries installed."""
+    from tests.query_databases import load_demonstration
+
+    path = load_demonstration(tmp_path_factory.mktemp("demonstration"))
+    with open_database(path, read_only=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: the five seeds as runs 1 to 5."""
+    from tests.query_databases import load_seeds
+
+    path = load_seeds(tmp_path_factory.mktemp("seeds"))
+    with open_database(path, read_only=True) as opened:
+        yield opened

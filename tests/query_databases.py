@@ -70,8 +70,12 @@ def load_demonstration(folder: Path) -> Path:
     for labels, paths in IMPORTS:
         import_dumps([more if p == "more" else TESTS / p for p in paths], path, labels=labels, jobs=1)
     with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE imports SET started_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)")
-        connection.execute("UPDATE runs SET ingested_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)")
+        connection.execute(
+            "UPDATE imports SET started_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)"
+        )
+        connection.execute(
+            "UPDATE runs SET ingested_at = TIMESTAMP '2026-01-01' + to_days(import_id::INTEGER)"
+        )
         for root in (TESTS, folder):
             connection.execute("UPDATE runs SET dump_dir = replace(dump_dir, ?, '')", [f"{root}/"])
         connection.execute("UPDATE rejects SET file = replace(file, ?, '')", [f"{folder}/"])

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import duckdb
 import pytest
 
 from ingest.query.catalog import shipped
 from ingest.query.docs import reference
-from ingest.store.database import open_database
-from tests.query_databases import GOLDEN, load_demonstration
+from tests.query_databases import GOLDEN
 from tests.regenerate import DOCS, golden_text
-
-
-@pytest.fixture(scope="module")
-def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Dumps of many releases in eight imports."""
-    path = load_demonstration(tmp_path_factory.mktemp("demonstration"))
-    with open_database(path, read_only=True) as connection:
-        yield connection
 
 
 @pytest.mark.parametrize("name", list(shipped()))

@@ -10,16 +10,13 @@ each, fusion.10 and fusion.12 14680064 each, p0.1 512, copy-start{} 32, copy-sta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 from ingest.query.catalog import shipped
-from ingest.store.database import open_database
-from tests.query_databases import ask, load_seeds
+from tests.query_databases import ask
 
 MIB = 1024 * 1024
 P = 58720256
@@ -111,8 +108,8 @@ CASES: dict[str, list[Case]] = {
         )
     ],
     "fragmentation": [
-        # Allocation 10 of 004: at slot 12 all-reduce.28{} 32 and {1} 512 are live; {1} has the range 12-12, so
-        # half-open it never counts, and the two copy-start{} of 32 bytes at slots 6 to 8 are the most.
+        # Allocation 10 of 004: at slot 12, all-reduce.28{} 32 and {1} 512 are live. {1} has range 12-12, so
+        # half-open it never counts; then the two copy-start{} of 32 bytes at slots 6 to 8 are the most.
         (
             (
                 "run_id",
@@ -220,7 +217,7 @@ CASES: dict[str, list[Case]] = {
                 ("args_0_.1", 36 * MIB),
             ],
         ),
-    ],  # fmt: skip
+    ],
     "live_curve": [
         (
             ("time", "live_bytes", "local_peak", "instruction"),
@@ -439,14 +436,6 @@ CASES: dict[str, list[Case]] = {
     ],
     "whats_new": [(("run_id", "status", "change_bytes"), {"run": "5"}, [(5, "new", None)])],
 }
-
-
-@pytest.fixture(scope="module")
-def seeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The five seeds as runs 1 to 5."""
-    path: Path = load_seeds(tmp_path_factory.mktemp("seeds"))
-    with open_database(path, read_only=True) as connection:
-        yield connection
 
 
 @pytest.mark.parametrize(

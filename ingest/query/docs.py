@@ -72,7 +72,10 @@ def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
         lines += [f"| `{p.name}` {p.type} | `{p.default_sql}` | {_meaning(p)} |" for p in own]
         lines.append("")
     lines += ["| column | unit | meaning |", "| --- | --- | --- |"]
-    lines += [f"| `{column.name}` {column.type} | {column.unit or ''} | {_cell(column)} |" for column in query.columns]
+    lines += [
+        f"| `{column.name}` {column.type} | {column.unit or ''} | {_cell(column)} |"
+        for column in query.columns
+    ]
     values = example_values(query)
     out = io.StringIO()
     written = write_text(run_query(connection, query, values), "table", out, _WIDTH)

@@ -51,7 +51,7 @@ _PARAMETER = re.compile(
 _COLUMN = re.compile(r"(?P<name>\w+)\s+(?P<type>[A-Z]+(?:\[\])*)(?:\s+\[(?P<unit>\w+)\])?\s*:\s*(?P<text>.+)")
 _PREPARE = re.compile(r"\s*PREPARE\s+(\w+)\s+AS\b[ \t]*\n?", re.IGNORECASE)
 _EXECUTE = re.compile(
-    r";\s*EXECUTE\s+(\w+)\s*(?:\((?P<arguments>.*)\))?\s*;?\s*\Z", re.IGNORECASE | re.DOTALL
+    r";(?:\s|--[^\n]*\n)*EXECUTE\s+(\w+)\s*(?:\((?P<arguments>.*)\))?\s*;?\s*\Z", re.IGNORECASE | re.DOTALL
 )
 
 

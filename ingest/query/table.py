@@ -34,9 +34,7 @@ def lay_out(
         numbers: for each column, whether it holds numbers; these are never cut.
         width: columns of the terminal; None for any.
     """
-    content = [
-        max((display_width(row[column]) for row in cells), default=0) for column in range(len(names))
-    ]
+    content = [max((display_width(row[column]) for row in cells), default=0) for column in range(len(names))]
     headers = [_wrap(name, length) for name, length in zip(names, content, strict=True)]
     natural = [
         max(length, max(len(part) for part in header))
@@ -55,9 +53,7 @@ def lay_out(
         _shrink(widths, least, width - _GAP * (count - 1))
     height = max((len(header) for header in headers[:count]), default=0)
     titles = [[""] * (height - len(header)) + list(header) for header in headers[:count]]
-    lines = [
-        _join([title[line] for title in titles], numbers, widths) for line in range(height)
-    ]
+    lines = [_join([title[line] for title in titles], numbers, widths) for line in range(height)]
     lines.append((" " * _GAP).join("-" * size for size in widths))
     lines += [
         _join([_cut(cell, size) for cell, size in zip(row, widths, strict=False)], numbers, widths)
