@@ -55,6 +55,8 @@ from ingest.store.known import (
     read_saved,
     save_known,
 )
+from ingest.store.publish import check_place as check_snapshot_place
+from ingest.store.publish import publish_snapshot
 from ingest.store.window import finish_replacements, write_window
 from ingest.version import VERSION
 
@@ -193,12 +195,14 @@ def import_dumps(
     names = [os.fspath(path) for path in paths]
     target = os.path.abspath(os.fspath(database))
     tell = on_event or (lambda _: None)
-    check_paths(names)
     tell(ImportStarted(target, tuple(map(display, names)), VERSION))
-    if dry_run:
-        return _dry_run(names, target, rehash, started)
     run = _Import(target, wait_seconds, progress or (lambda _: None), tell)
     try:
+        check_paths(names)
+        if publish is not None:
+            check_snapshot_place(target, os.fspath(publish))
+        if dry_run:
+            return _dry_run(names, target, rehash, started, tell)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait):
             run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs)
             run.read(jobs or default_jobs())
@@ -365,7 +369,7 @@ class _Import:
         try:
             with self._window(patient=has_news) as window:
                 loaded = self._load_journals(window.connection)
-                known = fetch_known(window.connection)
+                known = fetch_known(window.connection) if has_news else None
         except DatabaseLocked:
             if has_news:
                 raise
@@ -375,7 +379,8 @@ class _Import:
         seconds = time.monotonic() - started
         for one in journals:
             one.remove()
-        save_known(known, self._staging)
+        if known is not None:
+            save_known(known, self._staging)
         self._by_copy = window.by_copy
         self._import_id = loaded[-1].import_id
         self._resumed = sum(one.runs for one in loaded[:-1])
@@ -408,8 +413,6 @@ class _Import:
 
     def publish(self, path: str) -> None:
         """Bring the snapshot up to date."""
-        from ingest.store.publish import publish_snapshot
-
         started = time.monotonic()
         done = publish_snapshot(self._target, path, wait_seconds=self._wait_seconds, on_wait=self.on_wait)
         if done.changed:
@@ -449,17 +452,24 @@ class _Import:
         return summary
 
 
-def _dry_run(names: Sequence[str], target: str, rehash: bool, started: float) -> ImportSummary:
+def _dry_run(
+    names: Sequence[str], target: str, rehash: bool, started: float, tell: Callable[[Event], None]
+) -> ImportSummary:
     """Tell what an import would read; nothing is locked or written."""
     known: Known = {}
+    known_from = "database"
     if os.path.exists(target):
         try:
             with open_database(target, read_only=True) as connection:
                 known = read_known(connection)
         except DatabaseLocked:
-            known = read_saved(staging_folder(target))
+            known, known_from = read_saved(staging_folder(target)), "staging"
     found = discover(names, known=_known_files(known))
     tasks, unchanged = _plan(found.sets, known, rehash=rehash)
+    problems = tuple(map(_problem, found.problems))
+    tell(Planned(len(found.sets), len(tasks), 0, known_from))
+    for problem in problems:
+        tell(_rejected(problem))
     return ImportSummary(
         target,
         None,
@@ -467,11 +477,11 @@ def _dry_run(names: Sequence[str], target: str, rehash: bool, started: float) ->
         len(found.sets),
         len(tasks),
         unchanged,
-        len(found.problems),
+        len(problems),
         0,
         0,
         time.monotonic() - started,
-        tuple(map(_problem, found.problems)),
+        problems,
         dry_run=True,
     )
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.terminal import DATABASE_OPTION, run, say
-from ingest.errors import ExitCode
+from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ingest.events import Event
     from ingest.importer import ImportSummary, Progress
 
 
@@ -54,8 +55,28 @@ class _Label(click.ParamType[tuple[str, str]]):
     metavar="SECONDS",
     help="How long to wait for a database that another process holds.",
 )
+@click.option(
+    "--publish",
+    metavar="PATH",
+    help="Keep a read-only snapshot there for others: `duckdb -readonly PATH`.",
+)
+@click.option(
+    "--max-rejects",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Exit with 1 only when more dumps than this were rejected.",
+)
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What stderr carries: words, or one event a line as JSON.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary; rejects are still told.")
 @click.version_option(VERSION, prog_name="xbuf-ingest")
 def ingest(
@@ -66,8 +87,11 @@ def ingest(
     rehash: bool,
     replace: bool,
     wait: float,
+    publish: str | None,
+    max_rejects: int,
     dry_run: bool,
     format_: str,
+    log_format: str,
     quiet: bool,
 ) -> int:
     """Load XLA buffer-assignment dumps into a DuckDB database.
@@ -80,28 +104,66 @@ def ingest(
     """
     from ingest.importer import import_dumps
 
-    with _progress(not quiet and sys.stderr.isatty()) as progress:
-        summary = import_dumps(
-            paths,
-            database,
-            labels=labels,
-            jobs=jobs,
-            rehash=rehash,
-            replace_runs=replace,
-            dry_run=dry_run,
-            wait_seconds=wait,
-            progress=progress,
-        )
-    for reject in summary.rejects:
-        where = reject.file if reject.line is None else f"{reject.file}:{reject.line}"
-        say(f"rejected: {where}: {reject.message}")
-    for unfinished in summary.unfinished_sets:
-        say(f"unfinished: {unfinished}: still being written; left for the next import")
+    words = _Words(quiet)
+    try:
+        with _progress(not quiet and log_format == "text" and sys.stderr.isatty()) as progress:
+            summary = import_dumps(
+                paths,
+                database,
+                labels=labels,
+                jobs=jobs,
+                rehash=rehash,
+                replace_runs=replace,
+                dry_run=dry_run,
+                wait_seconds=wait,
+                publish=publish,
+                progress=progress,
+                on_event=_log_json if log_format == "json" else words,
+            )
+    except (XbufError, KeyboardInterrupt) as error:
+        if log_format == "json":  # the last event has told why
+            return error.exit_code if isinstance(error, XbufError) else ExitCode.INTERRUPTED
+        raise
+    finally:
+        words.say_rest()
     if format_ == "json":
         click.echo(json.dumps(_as_json(summary)))
     elif not quiet:
         click.echo(_as_text(summary))
-    return ExitCode.REJECTS if summary.rejected else ExitCode.OK
+    return ExitCode.REJECTS if summary.rejected > max_rejects else ExitCode.OK
+
+
+def _log_json(event: Event) -> None:
+    from ingest.events import as_json_line
+
+    say(as_json_line(event))
+
+
+class _Words:
+    """The log for people: what was not loaded, told after the progress bar, and what is waited for."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._rest: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        from ingest.events import ImportFailed, SetRejected, Unfinished, WaitingForLock
+
+        match event:
+            case SetRejected(file, line, _, message):
+                self._rest.append(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
+            case Unfinished(dump):
+                self._rest.append(f"unfinished: {dump}: still being written; left for the next import")
+            case ImportFailed(kept=kept) if kept:
+                self._rest.append(f"{kept:,} dumps are read and kept: the next import goes on with them")
+            case WaitingForLock(database, pid, command, seconds) if not self._quiet:
+                holder = f"process {pid} ({command})" if pid else "another process"
+                say(f"waiting up to {seconds:g} s for {holder}, which holds {database}")
+
+    def say_rest(self) -> None:
+        """Say what has been kept back."""
+        for line in self._rest:
+            say(line)
 
 
 def _as_text(summary: ImportSummary) -> str:
@@ -114,7 +176,12 @@ def _as_text(summary: ImportSummary) -> str:
         text += f", {summary.unfinished:,} unfinished"
     if summary.dry_run:
         return f"{text} (dry run, nothing written)"
-    return f"{text}\n{summary.rows:,} rows in {summary.seconds:.1f} s -> {summary.database}"
+    text += f"\n{summary.rows:,} rows in {summary.seconds:.1f} s -> {summary.database}"
+    if summary.resumed:
+        text += f"\n{summary.resumed:,} dumps more, which an earlier import had read but not loaded"
+    if summary.by_copy:
+        text += "\nthe database is open elsewhere: what is new is seen when it is opened again"
+    return text
 
 
 def _as_json(summary: ImportSummary) -> dict[str, object]:
@@ -128,6 +195,8 @@ def _as_json(summary: ImportSummary) -> dict[str, object]:
         "unchanged": summary.unchanged,
         "rejected": summary.rejected,
         "unfinished": summary.unfinished,
+        "resumed": summary.resumed,
+        "by_copy": summary.by_copy,
         "rows": summary.rows,
         "seconds": round(summary.seconds, 3),
         "rejects": [

@@ -20,7 +20,7 @@ from ingest.store.hold import ReadHold
 from ingest.store.import_lock import OnWait
 from ingest.store.window import held, sync
 
-__all__ = ["Snapshot", "publish_snapshot"]
+__all__ = ["Snapshot", "check_place", "publish_snapshot"]
 
 _MODE: Final = 0o444
 _CONTENT: Final = """
@@ -58,10 +58,7 @@ def publish_snapshot(
         DatabaseLocked: the database or the snapshot is open for writing.
         DatabaseError: the file system refuses, or the snapshot has a write-ahead log.
     """
-    place = os.path.realpath(path)
-    if place == os.path.realpath(database) or (os.path.exists(place) and os.path.samefile(place, database)):
-        raise UsageError(f"{path}: is the database itself; publish to another file")
-    _check_place(path, place)
+    place = check_place(database, path)
     with held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold:
         content = _content(database)
         if os.path.exists(place) and _content(place) == content:
@@ -84,15 +81,27 @@ def publish_snapshot(
     return Snapshot(os.path.abspath(path), os.stat(place).st_size, True)
 
 
-def _check_place(path: str, place: str) -> None:
-    """Refuse a place that holds anything but an earlier snapshot."""
+def check_place(database: str, path: str) -> str:
+    """Return the real path of a snapshot, once it is sure that nothing else lies there.
+
+    Raises what `publish_snapshot` raises for a wrong place.
+    """
+    place = os.path.realpath(path)
+    is_there = os.path.lexists(place)
+    if place == os.path.realpath(database) or (
+        is_there and os.path.exists(database) and os.path.samefile(place, database)
+    ):
+        raise UsageError(f"{path}: is the database itself; publish to another file")
+    if not os.path.isdir(os.path.dirname(place)):
+        raise UsageError(f"{path}: its folder does not exist; create it, or publish elsewhere")
     if os.path.lexists(f"{place}.wal"):
         raise DatabaseError(
             f"{path}: somebody has written to the snapshot, and {path}.wal holds what they wrote; move both"
             " away, then publish again"
         )
-    if os.path.lexists(place) and status(place).state == "empty":
+    if is_there and status(place).state == "empty":
         raise NotADatabase(f"{path}: is no snapshot of an xbuf database; it is left untouched")
+    return place
 
 
 def _content(path: str) -> object:
@@ -109,12 +118,13 @@ def _copy(database: str, new: str, hold: ReadHold) -> None:
 
 
 def _put(path: str, place: str, new: str) -> None:
-    """Rename over the old snapshot, unless somebody has it open for writing."""
+    """Rename over the old snapshot, unless somebody has it open for writing or has just written to it."""
     with ExitStack() as stack:
         if os.path.exists(place):
             hold = ReadHold.take(place)
             if hold is None:
                 raise DatabaseLocked(path)
             stack.enter_context(hold)
-        _check_place(path, place)
+        if os.path.lexists(f"{place}.wal"):
+            raise DatabaseLocked(path)
         os.replace(new, place)
