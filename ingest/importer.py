@@ -164,6 +164,7 @@ def import_dumps(
     rehash: bool = False,
     replace_runs: bool = False,
     dry_run: bool = False,
+    read_hlo: bool = True,
     wait_seconds: float = 5.0,
     publish: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -179,6 +180,7 @@ def import_dumps(
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
         dry_run: only tell what would be read; nothing is written.
+        read_hlo: also read the HLO text and the protobuf beside each dump.
         wait_seconds: how long to wait for another import, and for a process that writes to the database.
         publish: read-only snapshot to bring up to date at the end.
         progress: called now and then.
@@ -202,9 +204,9 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return _dry_run(names, target, rehash, started, tell)
+            return _dry_run(names, target, rehash, read_hlo, started, tell)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait):
-            run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs)
+            run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
             run.read(jobs or default_jobs())
             run.load()
             if run.failure is not None:
@@ -251,7 +253,13 @@ class _Import:
         self._tell(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
 
     def prepare(
-        self, names: Sequence[str], labels: Sequence[tuple[str, str]], *, rehash: bool, replace_runs: bool
+        self,
+        names: Sequence[str],
+        labels: Sequence[tuple[str, str]],
+        *,
+        rehash: bool,
+        replace_runs: bool,
+        read_hlo: bool,
     ) -> None:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
@@ -261,7 +269,9 @@ class _Import:
         self._state = self._look()
         found = discover(names, known=_known_files(self._state.known))
         self._outcome.found = len(found.sets)
-        self._tasks, self._outcome.unchanged = _plan(found.sets, self._state.known, rehash=rehash)
+        self._tasks, self._outcome.unchanged = _plan(
+            found.sets, self._state.known, rehash=rehash, read_hlo=read_hlo
+        )
         known_from = "staging" if self._state.locked else "database"
         self._tell(Planned(len(found.sets), len(self._tasks), len(self._pending), known_from))
         self._outcome.rejected += map(_problem, found.problems)
@@ -453,7 +463,12 @@ class _Import:
 
 
 def _dry_run(
-    names: Sequence[str], target: str, rehash: bool, started: float, tell: Callable[[Event], None]
+    names: Sequence[str],
+    target: str,
+    rehash: bool,
+    read_hlo: bool,
+    started: float,
+    tell: Callable[[Event], None],
 ) -> ImportSummary:
     """Tell what an import would read; nothing is locked or written."""
     known: Known = {}
@@ -465,7 +480,7 @@ def _dry_run(
         except DatabaseLocked:
             known, known_from = read_saved(staging_folder(target)), "staging"
     found = discover(names, known=_known_files(known))
-    tasks, unchanged = _plan(found.sets, known, rehash=rehash)
+    tasks, unchanged = _plan(found.sets, known, rehash=rehash, read_hlo=read_hlo)
     problems = tuple(map(_problem, found.problems))
     tell(Planned(len(found.sets), len(tasks), 0, known_from))
     for problem in problems:
@@ -499,15 +514,18 @@ def default_jobs() -> int:
     return cores
 
 
-def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool) -> tuple[list[Task], int]:
+def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
     from ingest.dump.parse import START
+    from ingest.store.siblings import ROLES
     from ingest.store.stage import Task
+
+    roles = {*START, *ROLES} if read_hlo else set(START)
 
     tasks: list[Task] = []
     unchanged = 0
     for number, one in enumerate(sets):
-        dump_set = one._replace(members=tuple(member for member in one.members if member.role in START))
+        dump_set = one._replace(members=tuple(member for member in one.members if member.role in roles))
         runs = known.get((display(dump_set.directory), display(dump_set.stem)), [])
         if runs and not rehash and is_unchanged(dump_set, runs):
             unchanged += 1

@@ -68,6 +68,7 @@ class _Label(click.ParamType[tuple[str, str]]):
     metavar="N",
     help="Exit with 1 only when more dumps than this were rejected.",
 )
+@click.option("--no-hlo", is_flag=True, help="Leave the HLO text and the protobuf beside a dump alone.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -89,6 +90,7 @@ def ingest(
     wait: float,
     publish: str | None,
     max_rejects: int,
+    no_hlo: bool,
     dry_run: bool,
     format_: str,
     log_format: str,
@@ -115,6 +117,7 @@ def ingest(
                 rehash=rehash,
                 replace_runs=replace,
                 dry_run=dry_run,
+                read_hlo=not no_hlo,
                 wait_seconds=wait,
                 publish=publish,
                 progress=progress,

@@ -8,7 +8,8 @@ the import, where the database has `run_id`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -24,11 +25,13 @@ from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text
+from ingest.store.siblings import NO_SIBLINGS, Siblings, Source
 
 _INT: Final = pa.int64()
 _TEXT: Final = pa.string()
 _BOOL: Final = pa.bool_()
 _INTS: Final = pa.list_(pa.int64())
+_TEXTS: Final = pa.list_(pa.string())
 
 COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
     "allocations": {
@@ -85,6 +88,55 @@ COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
         "current_bytes": _INT,
         "remaining_bytes": _INT,
     },
+    "hlo_modules": {
+        "name": _TEXT,
+        "is_scheduled": _BOOL,
+        "num_partitions": _INT,
+        "replica_count": _INT,
+        "entry_computation_layout": _TEXT,
+    },
+    "source_frames": {
+        "frame_id": _INT,
+        "parent_frame_id": _INT,
+        "function": _TEXT,
+        "file": _TEXT,
+        "line": _INT,
+        "end_line": _INT,
+        "column": _INT,
+        "end_column": _INT,
+        "is_framework": _BOOL,
+    },
+    "instructions": {
+        "position": _INT,
+        "computation": _TEXT,
+        "instruction": _TEXT,
+        "opcode": _TEXT,
+        "shape": _TEXT,
+        "operands": _TEXTS,
+        "op_name": _TEXT,
+        "stack_frame_id": _INT,
+        "called_computations": _TEXTS,
+        "is_root": _BOOL,
+        "source_file": _TEXT,
+        "source_line": _INT,
+        "source_via": _TEXT,
+    },
+    "aliases": {
+        "output_index": _TEXT,
+        "parameter_number": _INT,
+        "parameter_index": _TEXT,
+        "kind": _TEXT,
+    },
+    "heap_events": {
+        "allocation_index": _INT,
+        "position": _INT,
+        "kind": _TEXT,
+        "value_id": _INT,
+        "share_with_value_id": _INT,
+        "computation": _TEXT,
+        "instruction": _TEXT,
+    },
+    "peak_buffers": {"allocation_index": _INT, "value_id": _INT},
     "color_reuse": {"allocation_index": _INT, "value_id": _INT, "color": _INT},
     "notices": {"file": _TEXT, "line": _INT, "kind": _TEXT, "message": _TEXT, "text": _TEXT},
 }
@@ -105,6 +157,12 @@ _INSTRUCTION_COLUMNS: Final[dict[str, pa.DataType]] = {
     "source_file": _TEXT,
     "source_line": _INT,
     "stack_frame_id": _INT,
+}
+_SOURCE_COLUMNS: Final = {
+    "source_file": _TEXT,
+    "source_line": _INT,
+    "source_via": _TEXT,
+    "source_frame_id": _INT,
 }
 
 TEXT_LIMIT: Final = 2000
@@ -159,18 +217,27 @@ class Batch:
         self._shape_numbers: list[int] = []
         self._texts: dict[str, int] = {}
         self._text_numbers: list[int | None] = []
+        self._sources: list[Source | None] = []
         self._position_counts: list[tuple[list[int], list[int]]] = []
         self._use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
         """Rows collected."""
 
-    def add(self, run_no: int, dump: ParsedDump) -> None:
-        """Add every row of one checked dump."""
+    def add(self, run_no: int, dump: ParsedDump, beside: Siblings = NO_SIBLINGS) -> None:
+        """Add every row of one checked dump and of what lies beside it."""
         self.add_allocations(run_no, dump.headers)
         self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
         self.add_values(
-            run_no, dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes, dump.used
+            run_no,
+            dump.values,
+            dump.ids,
+            dump.allocation_of,
+            dump.offsets,
+            dump.sizes,
+            dump.used,
+            beside.sources,
         )
+        self.add_siblings(run_no, beside)
         if dump.schedule is not None:
             self.add_schedule(run_no, 0, dump.schedule)
         if dump.ranges and dump.liveness is not None:
@@ -215,8 +282,12 @@ class Batch:
         offsets: Sequence[int],
         sizes: Sequence[int],
         used: UsedScan | None,
+        sources: Mapping[str, Source],
     ) -> None:
-        """Add values (rows as `ValueLine`, by id) with their positions and uses, where these are known."""
+        """Add values (rows as `ValueLine`, by id) with their positions and uses, where these are known.
+
+        `sources` are what the HLO module tells of the instructions' source lines.
+        """
         if not values:
             return
         _, names, indices, phis, colors, _, _, shapes = zip(*values, strict=True)
@@ -229,6 +300,7 @@ class Batch:
         columns[5] += [int(color) if color else None for color in colors]
         columns[6] += offsets
         columns[7] += sizes
+        self._sources += map(sources.get, names)
         self._count("values", run_no, len(ids))
         number = self._shapes
         self._shape_numbers += [number.setdefault(shape, len(number)) for shape in shapes]
@@ -250,6 +322,62 @@ class Batch:
             columns[4] += [index or "{}" for index in indices]
             self._use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
+
+    def add_siblings(self, run_no: int, beside: Siblings) -> None:
+        """Add what HLO text and protobuf tell."""
+        module = beside.module
+        if module is None:
+            return
+        header = module.header
+        self._extend(
+            "hlo_modules",
+            run_no,
+            [
+                (
+                    header.name,
+                    header.is_scheduled,
+                    header.num_partitions or 1,
+                    header.replica_count or 1,
+                    header.entry_computation_layout,
+                )
+            ],
+        )
+        self._extend(
+            "source_frames",
+            run_no,
+            [
+                (*astuple(frame), rule(frame.file))
+                for rule in (beside.is_framework,)
+                for frame in module.frames
+            ],
+        )
+        self._extend("aliases", run_no, [astuple(alias) for alias in header.aliases])
+        self._extend("heap_events", run_no, beside.heap_events)
+        self._extend("peak_buffers", run_no, beside.peak_buffers)
+        rows = module.instructions
+        located = beside.located
+        if len(rows) and located is not None:
+            for column, more in zip(
+                self._rows["instructions"],
+                (
+                    range(len(rows)),
+                    rows.computation,
+                    rows.instruction,
+                    rows.opcode,
+                    rows.shape,
+                    rows.operands,
+                    rows.op_name,
+                    rows.stack_frame_id,
+                    rows.called_computations,
+                    rows.is_root,
+                    located.file,
+                    located.line,
+                    located.via,
+                ),
+                strict=True,
+            ):
+                column += more
+            self._count("instructions", run_no, len(rows))
 
     def add_schedule(self, run_no: int, first_slot: int, names: Sequence[str]) -> None:
         """Add consecutive slots of the flattened schedule."""
@@ -353,10 +481,26 @@ class Batch:
         texts = [parse_instruction(text) for text in self._texts]
         for column, type_ in _INSTRUCTION_COLUMNS.items():
             derived[column] = pa.array([getattr(text, column) for text in texts], type_).take(numbers)
+        derived |= self._located(derived)
         derived["instruction_text"] = pa.DictionaryArray.from_arrays(
             numbers, pa.array(list(self._texts), _TEXT)
         )
         return derived
+
+    def _located(self, derived: dict[str, Any]) -> dict[str, Any]:
+        """Return the source columns: what the HLO module tells, else what the instruction text prints."""
+        printed = [derived["source_file"], derived["source_line"]]
+        printed.append(pc.if_else(pc.is_valid(derived["source_file"]), "own", pa.scalar(None, _TEXT)))
+        printed.append(pa.nulls(len(self._sources), _INT))
+        if not any(self._sources):
+            return dict(zip(_SOURCE_COLUMNS, printed, strict=True))
+        nothing = Source(None, None, None, None)
+        told = zip(*(source or nothing for source in self._sources), strict=True)
+        known = pa.array([source is not None and source.file is not None for source in self._sources])
+        return {
+            name: pc.if_else(known, pa.array(column, type_), other)
+            for (name, type_), column, other in zip(_SOURCE_COLUMNS.items(), told, printed, strict=True)
+        }
 
 
 def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") -> None:

@@ -52,13 +52,16 @@ from ingest.dump.source import BlockReader
 from ingest.dump.used_values import scan_used_values
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, PeakMatcher, write_tables
+from ingest.store.siblings import NO_SIBLINGS, Source
 from ingest.store.stage import (
     Staged,
     Task,
     file_rows,
     known_already,
     parse_unless_unfinished,
+    read_beside,
     run_row,
+    text_files,
     write_run_tables,
 )
 
@@ -104,9 +107,9 @@ class LargeDump:
     ) -> None:
         self.rows = 0
         self._run_no = run_no
-        self._files: Mapping[str, str] = {
-            m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members
-        }
+        self._files: Mapping[str, str] = text_files(dump_set)
+        self._dump_set = dump_set
+        self._beside = NO_SIBLINGS
         self._directory = directory
         self._pool = pool
         self._in_flight = in_flight
@@ -131,9 +134,10 @@ class LargeDump:
             DumpError: as `ingest.dump.parse.parse_set`.
         """
         try:
+            dump = self._dump
+            self._beside = read_beside(self._dump_set, dump)
             for role, file in self._files.items():
                 self._stage_file(role, file)
-            dump = self._dump
             if "values" in self._files or "live_range" in self._files:
                 dump.features.add(features.SPLIT_FILES)
             self._finish_values()
@@ -189,7 +193,11 @@ class LargeDump:
                 values = self._slice_for(text)
                 if values is None:
                     return None
-                return self._pool.submit(_stage_used, text, line, file, values, where), self._take_used
+                sources = self._sources_of(values)
+                return (
+                    self._pool.submit(_stage_used, text, line, file, values, sources, where),
+                    self._take_used,
+                )
             case Section.SEQUENCE if not text.startswith(UNAVAILABLE):
                 self._dump.sections.add(section)
                 if text.startswith("HloLiveRange"):
@@ -278,6 +286,13 @@ class LargeDump:
         shapes = table["shape"].combine_chunks()
         if len(table):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
+
+    def _sources_of(self, values: pa.Table) -> dict[str, Source]:
+        """Return what the HLO module tells of the instructions of some values."""
+        known = self._beside.sources
+        if not known:
+            return {}
+        return {name: known[name] for name in values["name"].to_pylist() if name in known}
 
     def _check_last_allocation(self) -> None:
         """Refuse a primary file that is cut off after a header line."""
@@ -397,6 +412,7 @@ class LargeDump:
     def _write_small_tables(self) -> None:
         if self._dump.tree is not None:
             self._small.add_tree(self._run_no, self._dump.tree)
+        self._small.add_siblings(self._run_no, self._beside)
         self._small.add_notices(self._run_no, self._dump.notices)
         write_tables(self._small.tables(), self._directory)
         self.rows += self._small.size
@@ -537,7 +553,9 @@ def _scan_allocations(text: str, line: int, file: str, where: _Where) -> _Alloca
     )
 
 
-def _stage_used(text: str, line: int, file: str, values: pa.Table, where: _Where) -> _UsedPiece:
+def _stage_used(
+    text: str, line: int, file: str, values: pa.Table, sources: Mapping[str, Source], where: _Where
+) -> _UsedPiece:
     """Scan a piece of `Used values:` and write its values, positions and uses."""
     run_no, directory, suffix = where
     used = scan_used_values(text, line, file)
@@ -560,7 +578,7 @@ def _stage_used(text: str, line: int, file: str, values: pa.Table, where: _Where
     check_same_values(rows, used.blocks)
     check_magnitude("operand", "values", (int(use[1]) for use in used.uses if len(use[1]) > 18))
     batch = Batch()
-    batch.add_values(run_no, rows, ids, owners, offsets, sizes, used)
+    batch.add_values(run_no, rows, ids, owners, offsets, sizes, used, sources)
     write_tables(batch.tables(), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
     return _UsedPiece(used.features, used.notices, batch.size, without_text)

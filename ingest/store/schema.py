@@ -211,10 +211,17 @@ values = sa.Table(
     _column("padding_bytes", sa.BigInteger, "size_bytes - logical_bytes; NULL for tuples and tokens."),
     _column("opcode", sa.String, "Opcode of the defining instruction."),
     _column("op_name", sa.String, "op_name of its metadata, unescaped."),
-    _column("source_file", sa.String, "Source file of its metadata."),
-    _column("source_line", sa.BigInteger, "Source line of its metadata."),
+    _column("source_file", sa.String, "Source file: innermost frame of the user's own code."),
+    _column("source_line", sa.BigInteger, "Source line of that frame, from 1."),
     _column("stack_frame_id", sa.BigInteger, "stack_frame_id of its metadata (jaxlib 0.8 and later)."),
     _column("instruction_text", Compressed, "'from instruction' text, verbatim."),
+    _column(
+        "source_via",
+        sa.String,
+        "How the source line was found: own (the instruction's metadata), fused, operand, user or caller "
+        "(inherited from a near instruction of the HLO module).",
+    ),
+    _column("source_frame_id", sa.BigInteger, "Frame of the source line (source_frames.frame_id)."),
     comment="One row for each HloValue. Sizes overlap in an arena: never sum them as memory.",
 )
 
@@ -392,6 +399,7 @@ instructions = sa.Table(
     _column("is_root", sa.Boolean, "Root of its computation.", required=True),
     _column("source_file", sa.String, "Source file: innermost frame of the user's own code."),
     _column("source_line", sa.BigInteger, "Source line of that frame, from 1."),
+    _column("source_via", sa.String, "How the source line was found; see values.source_via."),
     comment="One row for each HLO instruction of the module, fused ones too; from HLO text or protobuf.",
 )
 

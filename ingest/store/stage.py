@@ -17,10 +17,11 @@ import pyarrow as pa
 from ingest.discover import DumpSet, display
 from ingest.dump import features
 from ingest.dump.names import parse_stem
-from ingest.dump.parse import ParsedDump, parse_set
+from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, write_tables
 from ingest.store.known import KnownRun
+from ingest.store.siblings import Siblings, read_siblings
 
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
@@ -109,9 +110,12 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     files: list[tuple[Any, ...]] = []
     for task in tasks:
         dump = parse_unless_unfinished(task, result, _parse_whole)
-        if dump is None or known_already(task, dump, result):
+        if dump is None:
             continue
-        batch.add(task.run_no, dump)
+        beside = read_beside(task.dump_set, dump)
+        if known_already(task, dump, result):
+            continue
+        batch.add(task.run_no, dump, beside)
         runs.append(run_row(task, dump))
         files += file_rows(task, dump.sha256)
     if runs:
@@ -167,7 +171,24 @@ def _completed(task: Task, dump: ParsedDump) -> KnownRun | None:
 
 
 def _parse_whole(dump_set: DumpSet) -> ParsedDump:
-    return parse_set({m.role: os.path.join(dump_set.directory, m.file_name) for m in dump_set.members})
+    return parse_set(text_files(dump_set))
+
+
+def text_files(dump_set: DumpSet) -> dict[str, str]:
+    """Return the paths of the members that hold the dump's own text, by role."""
+    return {
+        member.role: os.path.join(dump_set.directory, member.file_name)
+        for member in dump_set.members
+        if member.role in START
+    }
+
+
+def read_beside(dump_set: DumpSet, dump: ParsedDump) -> Siblings:
+    """Read what lies beside a dump; its notices and hashes go to the dump's."""
+    beside = read_siblings(dump_set.directory, {one.role: one.file_name for one in dump_set.members})
+    dump.notices += beside.notices
+    dump.sha256 |= beside.sha256
+    return beside
 
 
 def _has_changed(dump_set: DumpSet) -> bool:

@@ -23,7 +23,7 @@ def _column(name: str, type_: Any, comment: str, *, required: bool = False) -> s
 
 
 def upgrade() -> None:
-    """Add the tables, and columns of allocations."""
+    """Add the tables, and columns of allocations and values."""
     op.add_column(
         "allocations", _column("is_tuple", sa.Boolean, "Holds a tuple table; NULL without protobuf.")
     )
@@ -34,6 +34,19 @@ def upgrade() -> None:
             sa.Boolean,
             "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
         ),
+    )
+    op.add_column(
+        "values",
+        _column(
+            "source_via",
+            sa.String,
+            "How the source line was found: own (the instruction's metadata), fused, operand, user or caller "
+            "(inherited from a near instruction of the HLO module).",
+        ),
+    )
+    op.add_column(
+        "values",
+        _column("source_frame_id", sa.BigInteger, "Frame of the source line (source_frames.frame_id)."),
     )
     op.create_table(
         "hlo_modules",
@@ -82,6 +95,7 @@ def upgrade() -> None:
         _column("is_root", sa.Boolean, "Root of its computation.", required=True),
         _column("source_file", sa.String, "Source file: innermost frame of the user's own code."),
         _column("source_line", sa.BigInteger, "Source line of that frame, from 1."),
+        _column("source_via", sa.String, "How the source line was found; see values.source_via."),
         comment="One row for each HLO instruction of the module, fused ones too; from HLO text or protobuf.",
     )
 
@@ -149,3 +163,5 @@ def downgrade() -> None:
     op.drop_table("hlo_modules")
     op.drop_column("allocations", "is_aliased_with_output")
     op.drop_column("allocations", "is_tuple")
+    op.drop_column("values", "source_frame_id")
+    op.drop_column("values", "source_via")
