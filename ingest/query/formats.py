@@ -67,10 +67,11 @@ def write_parquet(result: Result, path: Path) -> Written:
     """Write a result as a Parquet file."""
     import pyarrow.parquet
 
+    batches = result.batches()
+    first = next(batches)
     rows = 0
-    reader = result.batches()
-    with pyarrow.parquet.ParquetWriter(path, reader.schema, compression="zstd") as writer:
-        for batch in reader:
+    with pyarrow.parquet.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows
     return Written(rows)

@@ -60,13 +60,35 @@ class Result:
     _cursor: duckdb.DuckDBPyConnection
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as Python values."""
-        while rows := self._cursor.fetchmany(_FETCH):
-            yield from rows
+        """Yield the rows as Python values.
 
-    def batches(self) -> pyarrow.RecordBatchReader:
-        """Return the rows as Arrow batches."""
-        return self._cursor.to_arrow_reader(100_000)
+        Raises:
+            UsageError: the statement failed on the way; DuckDB computes the rows as they are read.
+        """
+        import duckdb
+
+        try:
+            while rows := self._cursor.fetchmany(_FETCH):
+                yield from rows
+        except duckdb.Error as error:
+            raise UsageError(_first_line(error)) from error
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows as Arrow batches, at least one, which may be empty.
+
+        Raises:
+            UsageError: the statement failed on the way.
+        """
+        import duckdb
+        import pyarrow
+
+        try:
+            reader = self._cursor.to_arrow_reader(100_000)
+            yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
+            yield from reader
+        except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+            # DuckDB's errors come through Arrow's stream as OSError.
+            raise UsageError(_first_line(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,7 @@ def lay_out(
 
 def markdown(names: Sequence[str], numbers: Sequence[bool], cells: Sequence[Sequence[str]]) -> list[str]:
     """Write the cells as a Markdown table."""
-    rows = [
-        [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in cells
-    ]
+    rows = [[_harmless(cell) for cell in row] for row in cells]
     widths = [max([3, len(name), *(display_width(row[i]) for row in rows)]) for i, name in enumerate(names)]
     rule = [
         "-" * (size - 1) + ":" if number else "-" * size for size, number in zip(widths, numbers, strict=True)
@@ -76,6 +74,11 @@ def markdown(names: Sequence[str], numbers: Sequence[bool], cells: Sequence[Sequ
         padded = [_pad(*cell) for cell in zip(row, widths, numbers, strict=True)]
         lines.append(f"| {' | '.join(padded)} |")
     return lines
+
+
+def _harmless(cell: str) -> str:
+    """Escape what Markdown and the HTML in it would read as markup."""
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _wrap(name: str, width: int) -> list[str]:
