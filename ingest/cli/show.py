@@ -37,7 +37,11 @@ def show(run: int, database: str, top: int, format_: str) -> None:
         click.echo(f"{name:<{width}}  {_shown(name, value)}")
     print_query(database, "memory_by_role", {"run": str(run)}, "table", "\nMemory by role")
     print_query(
-        database, "live_at_peak", {"run": str(run), "top": top}, "table", f"\nLive at the peak, the {top} largest"
+        database,
+        "live_at_peak",
+        {"run": str(run), "top": top},
+        "table",
+        f"\nLive at the peak, the {top} largest",
     )
 
 
