@@ -294,5 +294,6 @@ def _size(text: str, option: str) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    """Shorten DuckDB's message to one line."""
-    return " ".join(str(error).split("\n\n")[0].split())
+    """Shorten DuckDB's message to one line: without its picture of the statement and its wrapping."""
+    text = " ".join(str(error).split("\n\n")[0].split())
+    return text.rpartition("pending query result Error: ")[2]
