@@ -255,7 +255,7 @@ def _no_run(connection: duckdb.DuckDBPyConnection, narrowing: Mapping[str, Value
     if narrowing["module"] is not None:
         known = connection.execute("SELECT DISTINCT coalesce(module_name, stem) FROM runs").fetchall()
         hint = did_you_mean(str(narrowing["module"]), [name for (name,) in known])
-    elif narrowing["label"] is not None:
+    elif narrowing["label"] is not None and "," not in str(narrowing["label"]):
         pairs = connection.execute("SELECT DISTINCT key || '=' || value FROM run_labels").fetchall()
         hint = did_you_mean(str(narrowing["label"]), [pair for (pair,) in pairs]) or (
             "; no run has a label" if not pairs else ""

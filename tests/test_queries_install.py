@@ -1,0 +1,183 @@
+"""The saved queries inside a database, for any DuckDB shell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ingest.query import install
+from ingest.query.blocks import read_blocks
+from ingest.query.catalog import shipped
+from ingest.query.header import SavedQuery, literal
+from ingest.query.install import install_queries
+from ingest.query.run import bind, run_query
+from ingest.store.database import open_database
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_a_macro_answers_like_the_query(demonstration: duckdb.DuckDBPyConnection, name: str) -> None:
+    """FROM name() gives the rows of `xbuf query name`, with defaults and with other values."""
+    query = shipped().load(name)
+    chosen = {"module": "jit_*"} | ({"top": 3} if query.parameter("top") else {})
+    for given in ({}, chosen):
+        values = bind(query, dict(given))
+        expected = list(run_query(demonstration, query, values).rows())
+        arguments = ", ".join(f"{key} := {literal(value)}" for key, value in given.items())
+        assert expected == demonstration.execute(f"FROM {name}({arguments})").fetchall()
+
+
+def test_macros_and_queries_name_their_columns_alike(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """The columns of a macro are those of the header."""
+    for query in shipped().load_all():
+        columns = demonstration.execute(f"FROM {query.name}() LIMIT 0").description or []
+        assert [column.name for column in query.columns] == [column[0] for column in columns]
+
+
+def test_the_example_of_every_query_runs(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """saved_queries lists all queries with their questions, and an example to paste."""
+    rows = demonstration.execute("SELECT name, question, parameters, example FROM saved_queries").fetchall()
+    assert [row[0] for row in sorted(rows)] == list(shipped())
+    for name, question, parameters, example in rows:
+        assert question == shipped().load(name).question
+        assert "module VARCHAR := NULL" in parameters
+        demonstration.execute(example)
+
+
+def test_a_run_may_be_given_as_a_number(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """In SQL, run := 5 and run := '5,6' both work."""
+    assert demonstration.execute("SELECT DISTINCT run_id FROM live_at_peak(run := 5)").fetchall() == [(5,)]
+    rows = demonstration.execute("SELECT DISTINCT run_id FROM live_at_peak(run := '5, 6', top := NULL)")
+    assert sorted(rows.fetchall()) == [(5,), (6,)]
+
+
+def test_blocks_are_commented(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """A shell's DESCRIBE and duckdb_views() explain the views and each of their columns."""
+    views = dict(
+        demonstration.execute("SELECT view_name, comment FROM duckdb_views() WHERE NOT temporary").fetchall()
+    )
+    for block in read_blocks():
+        if block.kind == "VIEW":
+            assert views[block.name] == f"xbuf: {block.title}"
+            bare = demonstration.execute(
+                "SELECT column_name FROM duckdb_columns() WHERE table_name = ? AND comment IS NULL "
+                "AND database_name = current_database()",
+                [block.name],
+            ).fetchall()
+            assert bare == []
+
+
+def test_installing_again_does_nothing(connection: duckdb.DuckDBPyConnection) -> None:
+    """With the same files and version the database is left alone, within milliseconds."""
+    assert install_queries(connection, "1.0").installed
+    before = _definitions(connection)
+    start = time.perf_counter()
+    again = install_queries(connection, "1.0")
+    assert time.perf_counter() - start < 0.1
+    assert (again.installed, again.queries) == (False, len(list(shipped())))
+    assert before == _definitions(connection)
+
+
+def test_a_new_version_replaces_the_old_queries(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed query is refreshed, a removed one goes, a new one comes."""
+    install_queries(connection, "1.0")
+    folder = tmp_path / "queries"
+    shutil.copytree(next(iter(shipped().paths.values())).parent, folder)
+    (folder / "padding.sql").unlink()
+    text = (folder / "retraces.sql").read_text()
+    (folder / "retraces.sql").write_text(text.replace("-- title: Retraces", "-- title: Changed"))
+    (folder / "again.sql").write_text(text.replace("retraces", "again"))
+    for module in ("install", "catalog"):
+        monkeypatch.setattr(f"ingest.query.{module}.queries_dir", lambda: folder)
+    assert install_queries(connection, "1.0").installed
+    names = dict(connection.execute("SELECT name, title FROM saved_queries").fetchall())
+    assert "padding" not in names
+    assert names["retraces"] == "Changed"
+    connection.execute("FROM again()")
+    with pytest.raises(duckdb.CatalogException):
+        connection.execute("FROM padding()")
+
+
+def test_a_failed_installation_leaves_the_earlier_one(
+    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All queries change together or none does."""
+    install_queries(connection, "1.0")
+    before = _definitions(connection)
+    real = install._macros
+    calls = []
+
+    def failing(query: SavedQuery) -> object:
+        calls.append(query.name)
+        return ["SELECT error('disk full')"] if len(calls) == 10 else real(query)
+
+    monkeypatch.setattr(install, "_macros", failing)
+    with pytest.raises(duckdb.Error, match="disk full"):
+        install_queries(connection, "2.0")
+    assert before == _definitions(connection)
+    assert connection.execute("SELECT DISTINCT tool_version FROM saved_queries").fetchall() == [("1.0",)]
+    connection.execute("FROM retraces()")
+
+
+def test_what_users_made_is_left_alone(connection: duckdb.DuckDBPyConnection) -> None:
+    """A macro or view of the user's own stays, also under the name of a query or block."""
+    connection.execute("CREATE MACRO padding() AS TABLE SELECT 'mine' AS whose")
+    connection.execute("CREATE VIEW live_bytes AS SELECT 'mine' AS whose")
+    connection.execute("CREATE MACRO own(x) AS x + 1")
+    connection.execute("CREATE VIEW own_view AS SELECT 1 AS one")
+    done = install_queries(connection, "1.0")
+    assert set(done.skipped) == {"padding", "live_bytes"}
+    connection.execute("CREATE OR REPLACE MACRO retraces() AS TABLE SELECT 'mine' AS whose")
+    assert "retraces" in install_queries(connection, "2.0").skipped
+    for name in ("padding()", "live_bytes", "retraces()"):
+        assert connection.execute(f"SELECT whose FROM {name}").fetchall() == [("mine",)]
+    assert connection.execute("SELECT own(1), one FROM own_view").fetchall() == [(2, 1)]
+
+
+def test_an_attached_database_answers_too(database: Path) -> None:
+    """After ATTACH and USE, as for a refreshed snapshot, the macros find their tables."""
+    with open_database(database) as connection:
+        install_queries(connection, "1.0")
+    shell = duckdb.connect()
+    shell.execute(f"ATTACH {literal(str(database))} AS x (READ_ONLY)")
+    shell.execute("USE x")
+    for name in shipped():
+        assert shell.execute(f"FROM {name}()").fetchall() == []
+    assert shell.execute("FROM run_summary").fetchall() == []
+
+
+def test_a_plain_shell_answers(database: Path) -> None:
+    """The duckdb program runs the macros, and .read runs the query files, on a read-only database."""
+    program = shutil.which("duckdb")
+    if program is None:
+        pytest.skip("the duckdb shell is not installed (pip install duckdb-cli)")
+    with open_database(database) as connection:
+        install_queries(connection, "1.0")
+    commands = ["FROM largest_live_out(top := 5, color := 1);", "FROM saved_queries;"]
+    commands += [f".read {path}" for path in shipped().paths.values()]
+    done = subprocess.run(
+        [program, "-readonly", "-bail", "-csv", str(database)],
+        input="\n".join(commands),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "HOME": str(database.parent)},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "largest_live_out" in done.stdout
+
+
+def _definitions(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    return connection.execute(
+        "SELECT schema_name, function_name, macro_definition, comment FROM duckdb_functions() "
+        "WHERE NOT internal "
+        "UNION ALL SELECT schema_name, view_name, sql, comment FROM duckdb_views() WHERE NOT internal "
+        "UNION ALL SELECT name, title, question, sha256 FROM saved_queries ORDER BY ALL"
+    ).fetchall()
