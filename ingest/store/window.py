@@ -201,11 +201,11 @@ def _enter(
     started = time.monotonic()
     deadline = started + wait_seconds
     told = False
+    only_readers = False
     while True:
         try:
             return open_database(database), None
         except DatabaseLocked as refusal:
-            # A reader that is done soon is cheaper to wait for than a large file is to copy.
             by_copy_at = started + min(wait_seconds, os.stat(database).st_size / COPY_BYTES_PER_SECOND)
             if not in_place_only:
                 if (left := by_copy_at - time.monotonic()) > 0:
@@ -213,7 +213,13 @@ def _enter(
                     continue
                 hold = _take(database)
                 if hold is not None:
-                    return None, hold
+                    if only_readers:
+                        return None, hold
+                    # It may have been a writer who has just left: then the file can be had without a copy.
+                    hold.release()
+                    only_readers = True
+                    continue
+            only_readers = False
             _pause(refusal, deadline, None if told else on_wait)
             told = True
 

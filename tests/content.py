@@ -1,0 +1,88 @@
+"""Compare what two databases hold, table by table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+_NUMBERED_ANEW = {
+    "runs": ("run_id", "import_id", "ingested_at"),
+    "imports": ("import_id", "started_at", "finished_at"),
+    "rejects": ("import_id",),
+}
+"""Columns that differ between two imports of the same dumps."""
+_OF_IMPORTS = ("imports", "rejects")
+_NOT_CONTENT = ("alembic_version", "saved_queries")
+
+
+def differences(first: Path, second: Path, *, with_imports: bool = False) -> dict[str, tuple[int, int]]:
+    """Return how many rows each table has in only the first or only the second database.
+
+    Numbers of runs and imports and the moments of imports do not count; a run is known by its directory, stem
+    and content. With `with_imports`, the history of imports and their rejects counts too.
+    """
+    with duckdb.connect() as both:
+        for name, path in (("a", first), ("b", second)):
+            both.execute(f"ATTACH '{path}' AS {name} (READ_ONLY)")
+        tables = _tables(both, "a")
+        assert tables == _tables(both, "b")
+        found = {}
+        for table in tables:
+            if table in _NOT_CONTENT or (table in _OF_IMPORTS and not with_imports):
+                continue
+            a, b = (_rows(both, name, table) for name in "ab")
+            only = [_count(both, f"{one} EXCEPT ALL {other}") for one, other in ((a, b), (b, a))]
+            if any(only):
+                found[table] = (only[0], only[1])
+        return found
+
+
+def orphans(database: Path) -> dict[str, int]:
+    """Return how many rows of each table belong to a run or import that is not there."""
+    with duckdb.connect() as plain:
+        plain.execute(f"ATTACH '{database}' AS a (READ_ONLY)")
+        found = {}
+        for table in _tables(plain, "a"):
+            columns = _columns(plain, "a", table)
+            parent, key = ("imports", "import_id") if table in ("runs", "rejects") else ("runs", "run_id")
+            if key in columns and table not in (parent, *_NOT_CONTENT):
+                lost = _count(plain, f'FROM a."{table}" ANTI JOIN a.{parent} USING ({key})')
+                if lost:
+                    found[table] = lost
+        return found
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> str:
+    dropped = [*_NUMBERED_ANEW.get(table, ()), "run_id"]
+    columns = _columns(connection, name, table)
+    kept = ", ".join(f't."{column}"' for column in columns if column not in dropped)
+    if table == "runs" or "run_id" not in columns:
+        return f'SELECT {kept} FROM {name}."{table}" AS t'
+    return (
+        f"SELECT r.dump_dir AS of_dir, r.stem AS of_stem, r.content_sha256 AS of_content, {kept}"
+        f' FROM {name}."{table}" AS t JOIN {name}.runs AS r USING (run_id)'
+    )
+
+
+def _tables(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' ORDER BY 1",
+        [name],
+    )
+    return [table for (table,) in rows.fetchall()]
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> list[str]:
+    rows = connection.execute(
+        "SELECT column_name FROM duckdb_columns() WHERE (database_name, table_name) = (?, ?)"
+        " ORDER BY column_index",
+        [name, table],
+    )
+    return [column for (column,) in rows.fetchall()]
+
+
+def _count(connection: duckdb.DuckDBPyConnection, query: str) -> int:
+    row = connection.execute(f"SELECT count(*) FROM ({query})").fetchone()
+    assert row is not None
+    return int(row[0])
