@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import stat
 from collections.abc import Iterator
@@ -49,6 +50,12 @@ class BlockReader:
         self._block_bytes = block_bytes
         self._hash = hashlib.sha256()
         self._crlf = False
+        self._is_plain = False
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Tell whether the text read so far is that of the file's bytes, so that `read_range` finds it."""
+        return self._is_plain and not self.notices
 
     @property
     def sha256(self) -> str:
@@ -59,6 +66,7 @@ class BlockReader:
         rest = b""
         first = True
         with open_bytes(self.path) as stream:
+            self._is_plain = isinstance(stream, io.FileIO)
             while data := _read(stream, self._block_bytes, self.path):
                 self._hash.update(data)
                 self.text_bytes += len(data)
@@ -114,6 +122,36 @@ def read_text(path: str) -> FileText:
     blocks = list(reader)
     text = blocks[0] if len(blocks) == 1 else "".join(blocks)
     return FileText(text, reader.sha256, reader.text_bytes, tuple(reader.notices))
+
+
+class FileRange(NamedTuple):
+    """A part of a file that `BlockReader` found to be verbatim."""
+
+    path: str
+    offset: int
+    """Bytes from the start of the file."""
+    length: int
+    """Bytes."""
+
+
+def read_range(part: FileRange) -> str:
+    """Read a part of a file again.
+
+    Raises:
+        DumpError: it cannot be read, or is not there any more.
+    """
+    try:
+        with open(part.path, "rb", buffering=0, opener=_opener) as stream:
+            data = os.pread(stream.fileno(), part.length, part.offset)
+    except OSError as error:
+        raise DumpError("unreadable", f"cannot be read: {error.strerror}", file=part.path) from error
+    if len(data) != part.length:
+        raise DumpError("unreadable", "the file became shorter while it was read", file=part.path)
+    return data.decode(errors="backslashreplace")
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def open_bytes(path: str) -> IO[bytes]:
