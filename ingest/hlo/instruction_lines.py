@@ -32,11 +32,10 @@ _METADATA: Final = (
     rf"(?:(?:source_|dedup|sched)\w++=(?:[0-9]++|{_STRING}) ?)*+"
     r"(?:stack_frame_id=([0-9]{1,18}))?+\}"
 )
-_LINE: Final = re.compile(
-    rf"{_HEAD}({_NESTED})\)((?:[^,\"\n]++|,(?! (?:metadata|backend_config)=))*+)(?:{_METADATA})?+([^\n]*+)\n",
-    re.MULTILINE | re.ASCII,
-)
+_ATTRIBUTES: Final = rf"((?:[^,\"\n]++|,(?! (?:metadata|backend_config)=))*+)(?:{_METADATA})?+"
+_LINE: Final = re.compile(rf"{_HEAD}({_NESTED})\){_ATTRIBUTES}([^\n]*+)\n", re.MULTILINE | re.ASCII)
 _RECORD: Final = re.compile(_HEAD, re.ASCII)
+_REST: Final = re.compile(rf"{_ATTRIBUTES}(.*+)", re.ASCII | re.DOTALL)
 _PARENTHESIS: Final = re.compile(r"[()]")
 
 # `%x#1` is element 1 of the tuple x: since jaxlib 0.11 the text leaves out most get-tuple-elements.
@@ -50,8 +49,8 @@ _CALLED: Final = re.compile(
     r", (?:calls|to_apply|body|condition|true_computation|false_computation|select|scatter|comparator"
     r"|branch_computations|called_computations)=(?:\{([^{}\n]*+)\}|%?+([^\s,{}=\"]++)(?=[,\s]|\Z))"
 )
-_UNREAD: Final = ('"', ", metadata=")
-"""Starts of what _LINE leaves after the head where it did not come to the metadata or does not know it."""
+_UNREAD: Final = ('"', "\n", ", metadata=")
+"""Starts of what _ATTRIBUTES leaves where it did not come to the metadata or does not know its order."""
 
 _STRINGS: Final = re.compile(_STRING)
 
@@ -143,7 +142,7 @@ class InstructionScanner:
         stop = starts[0] if starts else end
         if text[start:stop].strip():
             self._problem(start, "this is no instruction", text[start:stop])
-        for at, stop in zip(starts, [*starts[1:], end], strict=True):
+        for at, stop in zip(starts, [*starts[1:], end], strict=False):
             row = _take_apart(text[at:stop].rstrip("\n"))
             if row is None:
                 self._problem(at, "this instruction cannot be read", text[at:stop])
@@ -153,7 +152,7 @@ class InstructionScanner:
 
 
 def _take_apart(record: str) -> Row | None:
-    """Return the row of one instruction's text; its metadata is left in the last column."""
+    """Return the row of one instruction's text, whatever its lines and parentheses."""
     head = _RECORD.match(record)
     if head is None:
         return None
@@ -161,8 +160,10 @@ def _take_apart(record: str) -> Row | None:
     for match in _PARENTHESIS.finditer(record, head.end()):
         depth += 1 if match[0] == "(" else -1
         if depth == 0:
-            operands, rest = record[head.end() : match.start()], record[match.end() :]
-            return (*head.groups(default=""), operands, "", "", "", "", "", rest)
+            rest = _REST.match(record, match.end())
+            assert rest is not None  # it matches anything
+            operands = record[head.end() : match.start()]
+            return (*head.groups(default=""), operands, *rest.groups(default=""))
     return None
 
 

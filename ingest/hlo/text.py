@@ -148,15 +148,15 @@ class _Reader:
         A configuration over several lines may hold a line `}`: the computation's is followed by an empty
         line, another computation or the end of the file.
         """
-        brace = at if text.startswith("}", at) else text.find("\n}", at, stop) + 1
-        while 0 < brace < stop or brace == at:
+        brace = at if text.startswith("}", at) else text.find("\n}", at, stop) + 1 or stop
+        while brace < stop:
             match = _END.match(text, brace, stop)
             if match:
                 after = match.end()
                 at_end = final and after == stop
                 if at_end or text.startswith("\n", after) or _COMPUTATION.match(text, after, stop):
                     return brace, after
-            brace = text.find("\n}", brace, stop) + 1
+            brace = text.find("\n}", brace, stop) + 1 or stop
         return stop, stop
 
     def _check_end(self) -> None:
@@ -178,7 +178,9 @@ class _Reader:
         self._text = self._text[length:]
 
     def _problem(self, at: int, message: str, shown: str) -> None:
-        self._tell(self._line + self._text.count("\n", 0, at), message, shown)
+        # Counting lines for each of a million problems would take hours.
+        told = len(self._problems) < MAX_PROBLEMS
+        self._tell(self._line + self._text.count("\n", 0, at) if told else 0, message, shown)
 
     def _tell(self, line: int, message: str, shown: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
