@@ -20,6 +20,14 @@
 -- column peak_time BIGINT [slots]: slot of the peak
 -- column module VARCHAR: module of the run
 PREPARE live_at_peak AS
+WITH chosen AS (
+    -- Without a color every run gives at least one row, so no more than the $top highest peaks can be shown.
+    SELECT r.*
+    FROM selected_runs($run, $label, $module) AS r
+    WHERE r.peak_bytes > 0
+    ORDER BY r.peak_bytes DESC, r.run_id
+    LIMIT CASE WHEN $color IS NULL THEN $top END
+)
 SELECT
     p.run_id,
     p.bytes_at_peak AS bytes,
@@ -36,7 +44,7 @@ SELECT
     p.color,
     p.peak_time,
     r.module
-FROM selected_runs($run, $label, $module) AS r
+FROM chosen AS r
 JOIN values_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0
   AND ($color IS NULL OR p.color = $color)

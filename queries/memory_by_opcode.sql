@@ -14,6 +14,14 @@
 -- column shape VARCHAR: shape of the largest
 -- column module VARCHAR: module of the run
 PREPARE memory_by_opcode AS
+WITH chosen AS (
+    -- Every run gives at least one row, so no more than the $top highest peaks can be shown.
+    SELECT r.*
+    FROM selected_runs($run, $label, $module) AS r
+    WHERE r.peak_bytes > 0
+    ORDER BY r.peak_bytes DESC, r.run_id
+    LIMIT $top
+)
 SELECT
     p.run_id,
     sum(p.bytes_at_peak)::BIGINT AS bytes,
@@ -24,7 +32,7 @@ SELECT
     arg_min(p."value", (-p.bytes_at_peak, p.value_id)) AS largest,
     arg_min(p.shape, (-p.bytes_at_peak, p.value_id)) AS shape,
     any_value(r.module) AS module
-FROM selected_runs($run, $label, $module) AS r
+FROM chosen AS r
 JOIN values_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0
 GROUP BY p.run_id, p.opcode

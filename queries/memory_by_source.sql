@@ -15,6 +15,14 @@
 -- column largest VARCHAR: the largest of them
 -- column module VARCHAR: module of the run
 PREPARE memory_by_source AS
+WITH chosen AS (
+    -- Every run gives at least one row, so no more than the $top highest peaks can be shown.
+    SELECT r.*
+    FROM selected_runs($run, $label, $module) AS r
+    WHERE r.peak_bytes > 0
+    ORDER BY r.peak_bytes DESC, r.run_id
+    LIMIT $top
+)
 SELECT
     p.run_id,
     sum(p.bytes_at_peak)::BIGINT AS bytes,
@@ -29,7 +37,7 @@ SELECT
     max(p.bytes_at_peak) AS largest_bytes,
     arg_min(p."value", (-p.bytes_at_peak, p.value_id)) AS largest,
     any_value(r.module) AS module
-FROM selected_runs($run, $label, $module) AS r
+FROM chosen AS r
 JOIN values_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0
 GROUP BY p.run_id, 4

@@ -66,7 +66,7 @@ def _shared(name: str) -> Path:
 
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open read-only: dumps of many releases in eight imports, with the saved queries installed."""
+    """Open read-only: dumps of many releases in nine imports, with the saved queries installed."""
     from tests.query_databases import load_demonstration
 
     path = load_demonstration(tmp_path_factory.mktemp("demonstration"))

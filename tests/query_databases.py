@@ -41,7 +41,8 @@ IMPORTS: tuple[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
             "data/dumps/tf-1.14-cpu",
         ),
     ),
-    ((("batch", "32"),), ("golden/dumps/batch-32", "more")),
+    ((("set", "more"),), ("more",)),
+    ((("batch", "32"),), ("golden/dumps/batch-32",)),
 )
 """The imports of the demonstration database, oldest first: labels, and paths below tests/."""
 

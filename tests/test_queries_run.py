@@ -94,8 +94,8 @@ def test_several_labels_must_all_hold(demonstration: duckdb.DuckDBPyConnection) 
 
     assert [runs("batch=8"), runs("batch=*"), runs("batch"), runs("batch=8,jax=0.6.2"), runs("x=1")] == [
         1,
-        4,
-        4,
+        3,
+        3,
         0,
         0,
     ]

@@ -35,7 +35,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture(scope="module")
 def demonstration_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dumps of many releases in eight imports."""
+    """Dumps of many releases in nine imports."""
     return load_demonstration(tmp_path_factory.mktemp("demonstration"))
 
 
