@@ -1,8 +1,8 @@
 -- title: Donation honoured or missed
 -- question: Which parameters share their memory with a result, and which could have?
 -- note: honoured: the parameter's allocation also leaves the program. missed: it does not, though a result of the same
---   type, dimensions and size has an allocation of its own; whether the program asked for donation is not in the dump.
---   no fit: no such result. Each result is matched with one parameter only.
+--   type, dimensions and size has an allocation of its own, or though the module declares it as an alias. no fit: neither.
+--   Each result is matched with one parameter only. Only the HLO text or protobuf beside a dump tells what is declared.
 -- example: --status missed
 -- parameter top BIGINT = 50: rows to show
 -- parameter status VARCHAR = 'all' in (all, honoured, missed, no fit): only these
@@ -13,6 +13,7 @@
 -- column parameter_index VARCHAR: which part of the parameter; {} is the whole
 -- column name VARCHAR: name that the program gave it, else its instruction
 -- column result VARCHAR: value that shares its memory, or that could have
+-- column declared VARCHAR: may or must, as the module's input_output_alias declares; none; NULL if not told
 -- column shape VARCHAR: shape of the parameter
 -- column allocation_index BIGINT: number of the parameter's allocation
 -- column module VARCHAR: module of the run
@@ -59,15 +60,25 @@ results AS MATERIALIZED (
     LEFT JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
     LEFT JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
 ),
+declared AS (
+    SELECT x.run_id, x.parameter_number, x.parameter_index, min(x.kind) AS kind
+    FROM aliases AS x
+    GROUP BY x.run_id, x.parameter_number, x.parameter_index
+),
 judged AS (
     SELECT
         p.run_id,
-        CASE WHEN p.maybe_live_out THEN 'honoured' WHEN f."value" IS NOT NULL THEN 'missed' ELSE 'no fit' END AS status,
+        CASE
+            WHEN p.maybe_live_out THEN 'honoured'
+            WHEN f."value" IS NOT NULL OR x.kind IS NOT NULL THEN 'missed'
+            ELSE 'no fit'
+        END AS status,
         p.size_bytes,
         p.parameter_number,
         p.parameter_shape_index AS parameter_index,
         p.name,
         coalesce(d."value", f."value") AS result,
+        CASE WHEN h.run_id IS NOT NULL THEN coalesce(x.kind, 'none') END AS declared,
         p.shape,
         p.allocation_index,
         c.module
@@ -78,6 +89,9 @@ judged AS (
     LEFT JOIN (SELECT * FROM results WHERE NOT donated) AS f
         ON f.donated = p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
         AND f.dtype = p.dtype AND f.dimensions = p.dimensions AND f.number = p.number
+    LEFT JOIN hlo_modules AS h ON h.run_id = p.run_id
+    LEFT JOIN declared AS x ON x.run_id = p.run_id AND x.parameter_number = p.parameter_number
+        AND x.parameter_index = p.parameter_shape_index
 )
 SELECT j.*
 FROM judged AS j

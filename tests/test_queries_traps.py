@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from tests.query_databases import ask
 
@@ -144,3 +145,53 @@ def test_fragmentation_is_a_bracket(demonstration: duckdb.DuckDBPyConnection) ->
     assert len(rows) > 10
     assert all(0 <= least <= most <= arena for least, most, arena in rows)
     assert any(least < most for least, most, _ in rows)
+
+
+def test_the_stack_of_a_value_begins_with_the_outermost_call(connection: duckdb.DuckDBPyConnection) -> None:
+    """stack_of() walks from the frame of a value to its callers, also where the frames go in circles."""
+    create_temporary(connection)
+    connection.execute(
+        "INSERT INTO source_frames (run_id, frame_id, parent_frame_id, function, file, line, is_framework) "
+        "VALUES (1, 1, NULL, 'main', 'train.py', 9, false), (1, 2, 1, 'step', 'train.py', 5, false), "
+        "(1, 3, 2, 'dot', 'numpy.py', 1, true), (1, 4, 4, 'circle', 'x.py', 1, false)"
+    )
+    for value_id, frame_id in ((7, 3), (8, 4), (9, None)):
+        connection.execute(
+            'INSERT INTO "values" (run_id, value_id, allocation_index, instruction, shape_index, is_phi, '
+            "offset_bytes, size_bytes, shape, stack_frame_id) "
+            "VALUES (1, ?, 0, 'x', '{}', false, 0, 0, '', ?)",
+            [value_id, frame_id],
+        )
+    assert connection.execute("FROM stack_of(1, 7)").fetchall() == [
+        (0, "main", "train.py", 9, False),
+        (1, "step", "train.py", 5, False),
+        (2, "dot", "numpy.py", 1, True),
+    ]
+    assert len(connection.execute("FROM stack_of(1, 8)").fetchall()) == 1001
+    assert connection.execute("FROM stack_of(1, 9)").fetchall() == []
+
+
+def test_a_declared_donation_that_does_not_share_is_missed(connection: duckdb.DuckDBPyConnection) -> None:
+    """A parameter in the module's input_output_alias without the result's allocation is missed."""
+    create_temporary(connection)
+    connection.execute(
+        "INSERT INTO runs (run_id, import_id, dump_dir, stem, ingested_at, has_values, has_ranges) "
+        "VALUES (1, 1, '/d', 's', TIMESTAMP '2026-01-01', true, false)"
+    )
+    connection.execute(
+        "INSERT INTO allocations (run_id, allocation_index, size_bytes, color, parameter_number, "
+        "parameter_shape_index, is_constant, is_thread_local, maybe_live_out, is_preallocated_temp, kind) "
+        "VALUES (1, 0, 8, 0, 0, '{}', false, false, false, false, 'parameter'), "
+        "(1, 1, 8, 0, 1, '{}', false, false, false, false, 'parameter')"
+    )
+    connection.execute(
+        'INSERT INTO "values" (run_id, value_id, allocation_index, instruction, shape_index, is_phi, '
+        "offset_bytes, size_bytes, shape, dtype, dimensions) VALUES "
+        "(1, 0, 0, 'p0', '{}', false, 0, 8, 'f32[2]{0}', 'f32', [2]), "
+        "(1, 1, 1, 'p1', '{}', false, 0, 8, 'f32[2]{0}', 'f32', [2])"
+    )
+    rows = ("name", "status", "declared")
+    assert ask(connection, "donation", *rows) == [("p0", "no fit", None), ("p1", "no fit", None)]
+    connection.execute("INSERT INTO hlo_modules (run_id, name, is_scheduled) VALUES (1, 'm', true)")
+    connection.execute("INSERT INTO aliases VALUES (1, '{}', 1, '{}', 'may')")
+    assert ask(connection, "donation", *rows) == [("p1", "missed", "may"), ("p0", "no fit", "none")]

@@ -308,3 +308,25 @@ def test_commands_end_their_help_with_an_example() -> None:
     """query, sql and shell each show a command to paste."""
     for command in (query, sql, shell):
         assert "Example:" in CliRunner().invoke(command, ["--help"]).output
+
+
+def test_the_query_file_of_the_reference_runs(run: Run, tmp_path: Path) -> None:
+    """The example of a file of one's own in docs/queries.md is right."""
+    text = (Path(__file__).parents[1] / "docs" / "queries.md").read_text(encoding="utf-8")
+    example = text.split("## Queries of your own")[1].split("```sql\n")[1].split("```")[0]
+    path = tmp_path / "big_copies.sql"
+    path.write_text(example)
+    answer = run("query", str(path), "--least", "1KiB")
+    assert answer.code == 0
+    assert "copy" in answer.out
+
+
+def test_the_shell_tour_of_the_reference_runs(run: Run) -> None:
+    """The statements that docs/queries.md proposes for a shell give rows."""
+    text = (Path(__file__).parents[1] / "docs" / "queries.md").read_text(encoding="utf-8")
+    tour = text.split("## In a DuckDB shell")[1].split("```sql\n")[1].split("```")[0]
+    statements = [line for line in tour.splitlines() if line and not line.startswith("--")]
+    assert len(statements) == 5
+    for statement in statements:
+        answer = run("sql", statement)
+        assert (answer.code, answer.out != "") == (0, True), statement

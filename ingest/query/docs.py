@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ingest.query.blocks import Block, read_blocks
 from ingest.query.formats import write_text
 from ingest.query.header import NARROWING, Column, Parameter, SavedQuery, Value
 from ingest.query.install import call
@@ -39,6 +40,50 @@ Every query can be narrowed in the same way:
 `NULL` (shown as `-`) means that the dump does not tell. Columns marked *bytes* hold bytes, shown as KiB,
 MiB and GiB (powers of 1024) in tables only. `--top null` shows all rows. The results below come from a
 small database of real and hand-made dumps (`tests/query_databases.py`), cut to {width} columns.
+
+## In a DuckDB shell
+
+```sql
+-- duckdb -readonly xbuf.duckdb
+FROM saved_queries;
+FROM largest_live_out(top := 5, color := 1);
+FROM run_summary ORDER BY peak_bytes DESC LIMIT 5;
+SELECT shape, sum(bytes_at_peak) FROM values_at_peak WHERE run_id = 5 GROUP BY shape ORDER BY 2 DESC;
+SELECT time, live_bytes FROM live_bytes WHERE run_id = 5 ORDER BY time;
+```
+
+The building blocks of the queries are there as well; `DESCRIBE` and `duckdb_columns()` show the comment of
+every column:
+
+{blocks}
+
+## Queries of your own
+
+`--queries DIR` and `XBUF_QUERIES` (folders separated as in `PATH`) add a team's own files; `xbuf query
+FILE.sql` runs one by its path. A file is a comment header and one statement with `$name` parameters:
+
+```sql
+-- title: Big copies
+-- question: Which copies are larger than a limit?
+-- parameter least BIGINT [bytes] = 1048576: smallest copy to show
+-- column run_id BIGINT: number of the run
+-- column instruction VARCHAR: the copy
+-- column size_bytes BIGINT [bytes]: its size
+SELECT v.run_id, v.instruction, v.size_bytes
+FROM selected_runs($run, $label, $module) AS r
+JOIN "values" AS v USING (run_id)
+WHERE v.opcode = 'copy' AND v.size_bytes >= $least
+ORDER BY v.size_bytes DESC
+```
+
+Types of parameters are BIGINT, DOUBLE, VARCHAR and BOOLEAN; `[bytes]` lets the command line take `16MiB`;
+`= 'a' in (a, b)` lists the choices. Units of columns are bytes, slots, count, percent and ratio. `-- needs:
+ranges` (or uses) lets an empty result say that the dumps lack that section, `-- note:` is a caveat that goes
+with the numbers, `-- example: --least 16MiB` ends the help text. Between `PREPARE NAME AS` and
+`; EXECUTE NAME(least := 1048576, run := NULL, ...);` the file also runs with `.read` in a shell, as the
+shipped ones do. Header and statement are checked against each other.
+
+## The queries
 """
 
 
@@ -55,11 +100,17 @@ def example_values(query: SavedQuery) -> dict[str, Value]:
 
 def reference(connection: duckdb.DuckDBPyConnection, queries: Sequence[SavedQuery]) -> str:
     """Write the page; the results come from the database of `connection`."""
-    parts = [_INTRO.format(width=_WIDTH)]
+    blocks = "\n".join(f"- `{_name(block)}`: {block.title}" for block in read_blocks())
+    parts = [_INTRO.format(width=_WIDTH, blocks=blocks)]
     parts += [f"- [`{query.name}`](#{query.name}): {query.question}" for query in queries]
     for query in queries:
         parts.append("\n" + _entry(connection, query))
     return "\n".join(parts) + "\n"
+
+
+def _name(block: Block) -> str:
+    """Name a view, or a macro with its parameters."""
+    return block.name + (block.definition[: block.definition.index(")") + 1] if block.kind == "MACRO" else "")
 
 
 def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
