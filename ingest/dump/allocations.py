@@ -155,7 +155,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
     if feature:
         found.add(feature)
     headers, orphans, values, lines = _scan(body, pattern)
-    if lines != body.count("\n"):
+    if lines != body.count("\n") or (body and not body.endswith("\n")):
         body = _walk(body, line, file, pattern, reuse, notices, found)
         headers, orphans, values, lines = _scan(body, pattern)
         if lines != body.count("\n"):

@@ -132,8 +132,12 @@ def _record_border(text: str, section: Section) -> int:
         case Section.VALUES:
             # A block starts at its `<id name>` head, which jaxlib 0.4.24-0.4.35 glue to the line before.
             return max(text.rfind("<", 0, text.rfind("\n positions:\n") + 1), 0)
-        case Section.SEQUENCE | Section.RANGES | Section.PEAK:
+        case Section.SEQUENCE | Section.RANGES:
             # Keep one whole line back: the newline before a marker must stay with the marker.
-            return text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
+            end = text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
+            if text.startswith("HloLiveRange"):
+                head = text.find("\n", text.find("\n") + 1) + 1  # two lines
+                return end if 0 < head <= end else 0
+            return end
         case _:
-            return 0
+            return 0  # scanned whole

@@ -69,6 +69,7 @@ LARGE_BYTES: Final = 48 << 20
 """Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
 
 _RANGES_AT_ONCE: Final = 100_000
+_VALUES_AT_ONCE: Final = 50_000
 
 
 class _AllocationPiece(NamedTuple):
@@ -92,6 +93,16 @@ class _UsedPiece(NamedTuple):
     rows: int
     without_text: list[tuple[str, ...]]
     """The first block without instruction text, if there is one."""
+
+
+class _ValueLines(NamedTuple):
+    """Value lines, column-wise; `rows` are as `ValueLine`."""
+
+    rows: list[tuple[str, ...]]
+    ids: list[int]
+    allocation_of: list[int]
+    offsets: list[int]
+    sizes: list[int]
 
 
 class _RangePiece(NamedTuple):
@@ -148,6 +159,8 @@ class LargeDump:
                 self._check_last_allocation()
             check_total(self._allocated, dump.total)
             check_sections(dump, self._files)
+            if features.USED_VALUES not in dump.features:
+                self._write_values_alone()
             self._finish_ranges()
             check_numbers(dump)
             self._write_small_tables()
@@ -296,6 +309,17 @@ class LargeDump:
         shapes = table["shape"].combine_chunks()
         if len(table):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
+
+    def _write_values_alone(self) -> None:
+        """Write the rows of `values` of a dump that has no section on them."""
+        assert self._values is not None
+        for start in range(0, len(self._values), _VALUES_AT_ONCE):
+            values = self._values.slice(start, _VALUES_AT_ONCE)
+            batch = Batch()
+            lines = _value_lines(values)
+            batch.add_values(self._run_no, *lines, None, self._sources_of(values))
+            write_tables(batch.tables(), self._directory, f"-{start // _VALUES_AT_ONCE:05d}")
+            self.rows += batch.size
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
         """Return what the HLO module tells of the instructions of some values."""
@@ -584,29 +608,23 @@ def _stage_used(
     """Scan a piece of `Used values:` and write its values, positions and uses."""
     run_no, directory, suffix = where
     used = scan_used_values(_read(text), line, file)
-    ids, owners, names, indices, phis, colors, sizes, offsets, shapes = (
-        column.to_pylist() for column in values.columns
-    )
-    rows = list(
-        zip(
-            map(str, ids),
-            names,
-            indices,
-            phis,
-            colors,
-            map(str, sizes),
-            map(str, offsets),
-            shapes,
-            strict=True,
-        )
-    )
-    check_same_values(rows, used.blocks)
+    lines = _value_lines(values)
+    check_same_values(lines.rows, used.blocks)
     check_magnitude("operand", "values", (int(use[1]) for use in used.uses if len(use[1]) > 18))
     batch = Batch()
-    batch.add_values(run_no, rows, ids, owners, offsets, sizes, used, sources)
+    batch.add_values(run_no, *lines, used, sources)
     write_tables(batch.tables(), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
     return _UsedPiece(used.features, used.notices, batch.size, without_text)
+
+
+def _value_lines(values: pa.Table) -> _ValueLines:
+    """Return value lines as they come from the scanner, by id."""
+    ids, owners, names, indices, phis, colors, sizes, offsets, shapes = (
+        column.to_pylist() for column in values.columns
+    )
+    parts = (map(str, ids), names, indices, phis, colors, map(str, sizes), map(str, offsets), shapes)
+    return _ValueLines(list(zip(*parts, strict=True)), ids, owners, offsets, sizes)
 
 
 def _stage_sequence(text: _Text, first: int, line: int, file: str, where: _Where) -> _UsedPiece:
