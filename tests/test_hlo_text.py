@@ -44,7 +44,7 @@ def module(tmp_path: Path, *lines: str, before: str = "", after: str = "}\n\n") 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: f"{path.parent.name}/{path.name[:20]}")
 def test_every_line_with_an_instruction_is_read(path: Path) -> None:
-    """Names, opcodes and roots are those that a plain search of the lines finds, with nothing to complain of."""
+    """Names, opcodes and roots are those that a plain search finds; nothing is left over."""
     text = read_hlo_text(path)
     lines = [line for line in path.read_text().split("\n") if re.match(r"  (ROOT )?%?\S+ = ", line)]
     assert text.problems == ()
@@ -235,32 +235,33 @@ def test_called_computations_are_told_in_their_order(
 
 
 @pytest.mark.parametrize(
-    ("line", "shape", "operands"),
+    ("shape", "opcode", "inside", "operands"),
     [
-        ("ROOT %a = ((f32[2]{0}, s32[]), /*index=5*/u8[]) f(%x, /*index=5*/%y)", None, ("x", "y")),
-        ("ROOT %a = f32[<=8,?]{1,0:T(8,128)(2,1)E(4)SC(0:4)} f((f32[2], (s32[])) %x, token[] %y)", None, ("x", "y")),
-        ("ROOT a = b(f32[2]{0}) f(f32[2] x, (s32[], u8[]) y)", None, ("x", "y")),
-        ("ROOT %a = f32[2]{0} f(((((((f32[])))))) %x)", None, ("x",)),
-        ("ROOT %a = f32[2]{0:P((f32[2]{0}, s32[]))} f(%x#0#1, %y)", None, ("x", "y")),
-        ("ROOT %a = c64[2]{0} constant({(1, 2), (3, 4)})", None, ()),
-        ("ROOT %a = token[] after-all()", None, ()),
+        ("((f32[2]{0}, s32[]), /*index=5*/u8[])", "tuple", "%x, /*index=5*/%y", ("x", "y")),
+        ("f32[<=8,?]{1,0:T(8,128)(2,1)E(4)SC(0:4)}", "add", "(f32[2], (s32[])) %x, token[] %y", ("x", "y")),
+        ("b(f32[2]{0})", "add", "f32[2] x, (s32[], u8[]) y", ("x", "y")),
+        ("f32[2]{0}", "negate", "((((((f32[])))))) %x", ("x",)),
+        ("f32[2]{0:P((f32[2]{0}, s32[]))}", "add", "%x#0#1, %y", ("x", "y")),
+        ("c64[2]{0}", "constant", "{(1, 2), (3, 4)}", ()),
+        ("token[]", "after-all", "", ()),
     ],
-)  # fmt: skip
+)
 def test_shapes_and_operands_of_any_form_are_told_apart(
-    tmp_path: Path, line: str, shape: None, operands: tuple[str, ...]
+    tmp_path: Path, shape: str, opcode: str, inside: str, operands: tuple[str, ...]
 ) -> None:
     """Tuples, tiles, comments, bare names and deep parentheses are taken apart at the right places."""
-    text = read_hlo_text(module(tmp_path, line))
+    text = read_hlo_text(module(tmp_path, f"ROOT %a = {shape} {opcode}({inside})"))
     assert text.problems == ()
-    assert text.instructions.operands == [operands]
-    assert f" = {text.instructions.shape[0]} {text.instructions.opcode[0]}(" in line
+    columns = text.instructions
+    assert (columns.shape, columns.opcode, columns.operands) == ([shape], [opcode], [operands])
 
 
 def test_escapes_are_undone(tmp_path: Path) -> None:
     """op_name and file come as they were before XLA printed them."""
     path = module(
         tmp_path,
-        r'ROOT %a = f32[] constant(1), metadata={op_name="caf\303\251\n\"x\"" source_file="a\\b.py" source_line=7}',
+        r'ROOT %a = f32[] constant(1), metadata={op_name="caf\303\251\n\"x\""'
+        r' source_file="a\\b.py" source_line=7}',
     )
     (only,) = read_hlo_text(path).instructions
     assert (only.op_name, only.source_file, only.source_line) == ('café\n"x"', "a\\b.py", 7)
@@ -380,9 +381,10 @@ def test_windows_line_ends_are_read(tmp_path: Path) -> None:
 
 _PIECES = st.sampled_from(
     [
-        "ENTRY %main () -> f32[] {\n", "%f (a: f32[]) -> f32[] {\n", "}\n", "}\n\n", "\n", "  ", "%a", " = ", "f32[2]{0}",
-        " add(", "%b, %c", ")", "(", "{", '"', "\\", ", metadata={", 'op_name="', "stack_frame_id=1", "}", ", calls=%f",
-        ", backend_config={", "StackFrames\n", "1 {file_location_id=1 parent_frame_id=1}\n", "ROOT ", "x\u2028y", ", ",
+        "ENTRY %main () -> f32[] {\n", "%f (a: f32[]) -> f32[] {\n", "}\n", "}\n\n", "\n", "  ", "%a", " = ",
+        "f32[2]{0}", " add(", "%b, %c", ")", "(", "{", '"', "\\", ", metadata={", 'op_name="', "}", ", ",
+        "ROOT ", "stack_frame_id=1", ", calls=%f", ", backend_config={", "StackFrames\n", "x\u2028y",
+        "1 {file_location_id=1 parent_frame_id=1}\n",
     ]
 )  # fmt: skip
 

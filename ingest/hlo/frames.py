@@ -150,10 +150,9 @@ def format_frame(frame: SourceFrame) -> str:
 
     Of a nested function `make.<locals>.attention` only the last name is shown, of a file its name.
     """
-    function = frame.function or "?"
-    if not function.startswith("<"):
-        function = function.rpartition("<locals>.")[2]
-        function = function if function.endswith(">") else f"{function}()"
+    function = (frame.function or "?").rpartition("<locals>.")[2]
+    if not function.endswith((">", "?")):
+        function += "()"
     file = (frame.file or "?").replace("\\", "/").rpartition("/")[2]
     return f"{function} {file}" if frame.line is None else f"{function} {file}:{frame.line}"
 
