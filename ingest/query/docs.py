@@ -46,7 +46,7 @@ small database of real and hand-made dumps (`tests/query_databases.py`), cut to 
 ```sql
 -- duckdb -readonly xbuf.duckdb
 FROM saved_queries;
-FROM largest_live_out(top := 5, color := 1);
+FROM largest_live_out(top := 5, color := 0);
 FROM run_summary ORDER BY peak_bytes DESC LIMIT 5;
 SELECT shape, sum(bytes_at_peak) FROM values_at_peak WHERE run_id = 5 GROUP BY shape ORDER BY 2 DESC;
 SELECT time, live_bytes FROM live_bytes WHERE run_id = 5 ORDER BY time;
