@@ -112,7 +112,8 @@ class HeapEvent(NamedTuple):
 class HeapTrace:
     """Steps that laid out one allocation, in order."""
 
-    allocation_index: int
+    allocation_index: int | None
+    """None for a trace without events."""
     whole_module: bool
     events: tuple[HeapEvent, ...]
 

@@ -63,7 +63,7 @@ def read_proto(
         allocations=tuple(assignment.allocations),
         values=values,
         buffer_aliases=aliases,
-        heap_traces=tuple(assignment.heap_traces),
+        heap_traces=tuple(assignment.heap_traces()),
         peak_buffers=tuple(assignment.peak_buffers),
         problems=tuple(Notice(name, None, KIND, problem) for problem in module.problems),
         content_sha256=sha256,
