@@ -1,4 +1,4 @@
-"""`xbuf db`: look at a database file and bring its schema up to date."""
+"""`xbuf db`: look at a database file, bring its schema up to date, compact it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, human_bytes
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, human_bytes, say_waiting
 
 if TYPE_CHECKING:
     from ingest.store.database import DatabaseStatus
@@ -22,7 +22,7 @@ _STATES = {
 
 @click.group()
 def db() -> None:
-    """Look at the database file and upgrade its schema.
+    """Look at the database file, upgrade its schema, compact it.
 
     \b
     Example:
@@ -32,14 +32,7 @@ def db() -> None:
 
 @db.command()
 @DATABASE_OPTION
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a database that another process holds.",
-)
+@WAIT_OPTION
 def upgrade(database: str, wait: float) -> None:
     """Bring the schema of an existing database to the newest revision.
 
@@ -56,6 +49,24 @@ def upgrade(database: str, wait: float) -> None:
         click.echo(f"{done.path}: {done.after}, nothing to do")
     else:
         click.echo(f"{done.path}: {done.before or 'no schema'} -> {done.after}")
+
+
+@db.command()
+@DATABASE_OPTION
+@WAIT_OPTION
+def compact(database: str, wait: float) -> None:
+    """Write the database anew, without the space of runs that were forgotten.
+
+    Readers may stay: they keep the old file until they open it again. Nothing is lost if it is killed.
+
+    \b
+    Example:
+      xbuf db compact --db xbuf.duckdb
+    """
+    from ingest.store.compact import compact_database
+
+    done = compact_database(database, wait_seconds=wait, on_wait=say_waiting)
+    click.echo(f"{done.path}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
 
 
 @db.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, run, say
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run, say
 from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
 
@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 
     from ingest.events import Event
     from ingest.importer import ImportSummary, Progress
-
-
-class _Label(click.ParamType[tuple[str, str]]):
-    name = "key=value"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        key, equals, text = str(value).partition("=")
-        if not equals or not key:
-            self.fail(f"{value!r} is not KEY=VALUE, e.g. jax=0.10.2", param, ctx)
-        return key, text
 
 
 @click.command(
@@ -42,19 +30,12 @@ class _Label(click.ParamType[tuple[str, str]]):
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
 @click.option(
-    "--label", "labels", multiple=True, type=_Label(), metavar="KEY=VALUE", help="Label put on every new run."
+    "--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help="Label put on every new run."
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 @click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
 @click.option("--replace", is_flag=True, help="A dump with new content replaces the older runs of its place.")
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=5.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for a database that another process holds.",
-)
+@WAIT_OPTION
 @click.option(
     "--publish",
     metavar="PATH",

@@ -7,11 +7,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 
-from ingest.errors import ExitCode, XbufError
+from ingest.errors import DatabaseLocked, ExitCode, XbufError
+
+
+class _Label(click.ParamType[tuple[str, str]]):
+    name = "key=value"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        key, equals, text = str(value).partition("=")
+        if not equals or not key:
+            self.fail(f"{value!r} is not KEY=VALUE, e.g. jax=0.10.2", param, ctx)
+        return key, text
+
+
+LABEL: Final = _Label()
 
 DATABASE_OPTION = click.option(
     "--db",
@@ -22,6 +37,15 @@ DATABASE_OPTION = click.option(
     show_default=True,
     show_envvar=True,
     help="DuckDB file.",
+)
+
+WAIT_OPTION = click.option(
+    "--wait",
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for a database that another process holds.",
 )
 
 
@@ -49,6 +73,12 @@ def run(command: click.Command) -> NoReturn:
 def say(text: str) -> None:
     """Print a line for people on stderr."""
     click.echo(text, err=True)
+
+
+def say_waiting(refusal: DatabaseLocked) -> None:
+    """Say that a process is waited for."""
+    holder = f"process {refusal.pid} ({refusal.command})" if refusal.pid else "another process"
+    say(f"waiting for {holder}, which holds {refusal.path}")
 
 
 def human_bytes(size: int) -> str:

@@ -5,14 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
 import duckdb
 
-from ingest.store.journal import ImportRecord, Journal
+from ingest.store.database import open_database
+from ingest.store.import_lock import lock_holder
+from ingest.store.journal import ImportRecord, Journal, count_staged, read_journals
 from ingest.store.load import load_parts
 
-__all__ = ["LoadedJournal", "close_unfinished_imports", "last_rejects", "load_journal", "update_times"]
+__all__ = [
+    "HistoryEntry",
+    "LoadedJournal",
+    "close_unfinished_imports",
+    "last_rejects",
+    "load_journal",
+    "read_history",
+    "update_times",
+]
 
 LOAD_ROWS: Final = 4_000_000
 """Rows of one transaction; a transaction of this size commits in a few seconds."""
@@ -158,4 +170,75 @@ def _end_import(connection: duckdb.DuckDBPyConnection, import_id: int, record: I
         " loaded = (SELECT count(*) FROM runs WHERE import_id = $import_id)"
         " WHERE import_id = $import_id AND finished_at IS NULL",
         {"status": record.status, "finished_at": record.finished_at, "import_id": import_id},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One import, as `imports` or the staging folder tells it; moments are UTC.
+
+    Attributes:
+        import_id: None while only the staging folder knows of it: the next load takes it along.
+        status: ok, rejects, interrupted, failed or deferred as in `imports`; running.
+        waiting: dump sets read and not loaded yet.
+    """
+
+    import_id: int | None
+    started_at: datetime
+    finished_at: datetime | None
+    status: str
+    found: int | None
+    loaded: int | None
+    unchanged: int | None
+    rejected: int | None
+    unfinished: int | None
+    tool_version: str
+    host: str | None
+    sources: tuple[str, ...] = ()
+    waiting: int = 0
+
+    @property
+    def went_well(self) -> bool:
+        """Whether everything that it found is in the database, but for dumps that were rejected."""
+        return self.status in ("ok", "rejects")
+
+
+def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEntry]:
+    """Return every import, the newest first.
+
+    Raises:
+        DatabaseError: as `open_database(read_only=True)`.
+    """
+    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+        rows = connection.execute(
+            "SELECT import_id, started_at, finished_at, status, found, loaded, unchanged, rejected,"
+            " unfinished, tool_version, host, sources FROM imports"
+        ).fetchall()
+    entries = [HistoryEntry(*row[:-1], tuple(row[-1] or ())) for row in rows]
+    recorded = {(entry.started_at, entry.host) for entry in entries}
+    journals = read_journals(database)
+    for journal in journals:
+        entry = _waiting(journal, running=journal is journals[-1] and lock_holder(database) is not None)
+        if (entry.started_at, entry.host) not in recorded:
+            entries.append(entry)
+    return sorted(entries, key=lambda entry: entry.started_at, reverse=True)
+
+
+def _waiting(journal: Journal, *, running: bool) -> HistoryEntry:
+    """Return an import that is not in `imports` yet."""
+    record = journal.record
+    return HistoryEntry(
+        None,
+        datetime.fromisoformat(record.started_at),
+        None if record.finished_at is None else datetime.fromisoformat(record.finished_at),
+        "running" if running else record.status,
+        record.found,
+        0,
+        record.unchanged,
+        record.rejected,
+        record.unfinished,
+        record.tool_version,
+        record.host,
+        record.sources,
+        count_staged(journal.parts),
     )

@@ -20,6 +20,7 @@ from ingest.store.refusals import command_line, explain
 __all__ = ["import_lock", "lock_file", "lock_holder"]
 
 _RETRY_SECONDS: Final = 0.1
+_LOOK_SECONDS: Final = 0.02
 
 OnWait = Callable[[DatabaseLocked], None]
 """Called once, when waiting for another process begins."""
@@ -51,6 +52,10 @@ def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | N
         raise explain(database, error) from error
     try:
         while not _try(descriptor):
+            # A look at who holds the lock takes it for a moment, too: never give up at the first try.
+            time.sleep(_LOOK_SECONDS)
+            if _try(descriptor):
+                break
             refusal = _refusal(database, descriptor)
             left = deadline - time.monotonic()
             if left <= 0:

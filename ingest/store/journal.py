@@ -19,6 +19,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ImportRecord",
     "Journal",
+    "count_staged",
     "left_behind",
     "open_journal",
     "read_journals",
@@ -166,6 +168,18 @@ def read_journals(database: str) -> list[Journal]:
         if record is not None:
             found.append(Journal(path, record))
     return found
+
+
+def count_staged(parts: Sequence[str]) -> int:
+    """Return the number of runs in parts; one that vanishes meanwhile, as when its import ends, has none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    runs = 0
+    for part in parts:
+        with suppress(OSError, pa.ArrowException):
+            runs += pq.read_metadata(os.path.join(part, "runs.parquet")).num_rows
+    return runs
 
 
 def timestamp(moment: datetime) -> str:

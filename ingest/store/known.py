@@ -74,6 +74,7 @@ def save_known(table: pa.Table, staging: Path) -> None:
 
     unnamed = staging / f"{_SAVED}.tmp"
     try:
+        staging.mkdir(mode=0o700, exist_ok=True)
         pq.write_table(table, unnamed, compression="zstd")
         unnamed.replace(staging / _SAVED)
     except OSError as error:

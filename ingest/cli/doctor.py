@@ -1,0 +1,41 @@
+"""`xbuf doctor`: examine a database and all that lies beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION
+from ingest.errors import ExitCode
+
+_MARKS = {"ok": "ok     ", "note": "note   ", "trouble": "TROUBLE"}
+
+
+@click.command()
+@DATABASE_OPTION
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--quiet", "-q", is_flag=True, help="Only what is not ok.")
+def doctor(database: str, format_: str, quiet: bool) -> int:
+    """Examine a database: versions, locks, schema, every row's owner, sums, peaks, space, leftovers.
+
+    Changes nothing. Exits with 1 when there is trouble, with 3 when the database cannot be opened.
+
+    \b
+    Example:
+      xbuf doctor --db xbuf.duckdb
+    """
+    from ingest.store.doctor import examine
+
+    code = ExitCode.OK
+    for finding in examine(database):
+        if finding.level == "trouble":
+            code = ExitCode.DATABASE if finding.check == "database" else max(code, ExitCode.REJECTS)
+        if quiet and finding.level == "ok":
+            continue
+        if format_ == "json":
+            click.echo(json.dumps(asdict(finding)))
+        else:
+            click.echo(f"{_MARKS[finding.level]}  {finding.check:<12} {finding.text}")
+    return code

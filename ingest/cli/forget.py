@@ -1,0 +1,86 @@
+"""`xbuf forget`: delete runs with all their rows."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, human_bytes, say, say_waiting
+
+if TYPE_CHECKING:
+    from ingest.store.forget import Forgotten
+
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+class _Age(click.ParamType[timedelta]):
+    name = "age"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = re.fullmatch(r"(\d{1,6})([hdw])", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no age, e.g. 12h, 30d or 8w", param, ctx)
+        return int(found[1]) * _UNITS[found[2]]
+
+
+@click.command()
+@DATABASE_OPTION
+@click.option("--run", "runs", type=click.IntRange(1), multiple=True, metavar="N", help="This run.")
+@click.option("--import", "import_id", type=click.IntRange(1), metavar="N", help="Runs of this import.")
+@click.option("--dir", "directory", type=click.Path(), metavar="PATH", help="Runs dumped into or below it.")
+@click.option(
+    "--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help="Runs with this label."
+)
+@click.option("--older-than", type=_Age(), metavar="AGE", help="Runs loaded longer ago: 12h, 30d, 8w.")
+@click.option("--yes", is_flag=True, help="Delete; without it, only tell what would be deleted.")
+@WAIT_OPTION
+def forget(
+    database: str,
+    runs: tuple[int, ...],
+    import_id: int | None,
+    directory: str | None,
+    labels: tuple[tuple[str, str], ...],
+    older_than: timedelta | None,
+    yes: bool,
+    wait: float,
+) -> None:
+    """Delete the runs that meet every condition given, with all their rows.
+
+    The history of imports stays; by age or import alone, their rejects go too. The space is used again by
+    later imports; `xbuf db compact` gives it back.
+
+    \b
+    Example:
+      xbuf forget --older-than 30d
+    """
+    from ingest.store.forget import Selection, forget_runs, plan_forget
+
+    selection = Selection(runs, import_id, directory, labels, older_than)
+    if yes:
+        click.echo(
+            f"forgot {_counted(forget_runs(database, selection, wait_seconds=wait, on_wait=say_waiting))}"
+        )
+        return
+    plan = plan_forget(database, selection, wait_seconds=wait)
+    click.echo(f"would forget {_counted(plan)}")
+    for example in plan.examples:
+        click.echo(f"  {example}")
+    if plan.runs > len(plan.examples):
+        click.echo(f"  … and {plan.runs - len(plan.examples):,} more")
+    if plan.on_disk:
+        say(
+            f"{plan.on_disk:,} of these dumps are still on disk: the next import of their directory loads"
+            " them again"
+        )
+    if plan.runs or plan.rejects:
+        say("nothing was deleted; add --yes to delete")
+
+
+def _counted(plan: Forgotten) -> str:
+    text = f"{plan.runs:,} runs ({human_bytes(plan.file_bytes)} of dumps"
+    if plan.first and plan.last:
+        text += f", loaded {plan.first:%Y-%m-%d} to {plan.last:%Y-%m-%d}"
+    return text + ")" + (f" and {plan.rejects:,} rejects" if plan.rejects else "")

@@ -1,0 +1,47 @@
+"""`xbuf export` and `xbuf import-export`: backups and moves."""
+
+from __future__ import annotations
+
+import click
+
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
+
+
+@click.command()
+@click.argument("directory", type=click.Path())
+@DATABASE_OPTION
+@WAIT_OPTION
+def export(directory: str, database: str, wait: float) -> None:
+    """Write every table to DIRECTORY as Parquet, one folder a table.
+
+    DIRECTORY must not be there yet; it appears when it is complete. Other engines read it as it is.
+
+    \b
+    Example:
+      xbuf export backup-2026-11-20
+    """
+    from ingest.store.portable import export_database
+
+    done = export_database(database, directory, wait_seconds=wait)
+    rows = dict(done.rows)
+    click.echo(f"{rows['runs']:,} runs, {sum(rows.values()):,} rows -> {done.directory}")
+
+
+@click.command("import-export")
+@click.argument("directory", type=click.Path())
+@DATABASE_OPTION
+@WAIT_OPTION
+def import_export(directory: str, database: str, wait: float) -> None:
+    """Take the runs of an export into a database, new or not; what it has already stays as it is.
+
+    \b
+    Example:
+      xbuf import-export backup-2026-11-20 --db restored.duckdb
+    """
+    from ingest.store.portable import import_export as take_in
+
+    done = take_in(directory, database, wait_seconds=wait, on_wait=say_waiting)
+    click.echo(
+        f"{done.runs:,} runs of {done.imports:,} imports taken in ({done.rows:,} rows),"
+        f" {done.known:,} were there already -> {database}"
+    )

@@ -1,0 +1,91 @@
+"""Compact a database: write it anew without the holes that deleted runs left."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import duckdb
+
+from ingest.errors import DatabaseError
+from ingest.store.change import exclusive
+from ingest.store.database import CONFIG, STORAGE_VERSION, explain, open_database
+from ingest.store.import_lock import OnWait
+from ingest.store.window import held, replace_database
+
+__all__ = ["Compaction", "compact_database"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Size of the file before and after, bytes."""
+
+    path: str
+    before: int
+    after: int
+
+
+def compact_database(
+    database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
+) -> Compaction:
+    """Write the database anew and put the new file in its place; readers keep the old one.
+
+    Everything goes along: also tables, views and macros that are not ours. The new file takes the place only
+    when every table has the same rows as before. It needs as much free space as the database is large.
+
+    Raises:
+        DatabaseLocked: a process has the database open for writing, or an import runs.
+        DatabaseError: as `open_database`; also when there is no space, or the copy is not equal.
+    """
+    with exclusive(database, wait_seconds=wait_seconds, on_wait=on_wait) as staging:
+        # Whose schema it is, and that it is at head, is checked before anything is copied.
+        open_database(database, read_only=True, wait_seconds=wait_seconds).close()
+        with (
+            held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold,
+            replace_database(database, staging, hold) as new,
+        ):
+            before = os.stat(database).st_size
+            try:
+                _copy(os.path.realpath(database), new.file)
+            except duckdb.Error as error:
+                raise explain(database, error) from error
+        return Compaction(database, before, os.stat(database).st_size)
+
+
+def _copy(old: str, new: str) -> None:
+    with duckdb.connect(config=CONFIG) as connection:
+        connection.execute(f"ATTACH {_literal(old)} AS old (READ_ONLY)")
+        connection.execute(f"ATTACH {_literal(new)} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
+        # Row groups that one thread fills are full.
+        connection.execute("SET threads = 1")
+        connection.execute("COPY FROM DATABASE old TO new")
+        connection.execute("CHECKPOINT new")
+        if _contents(connection, "old") != _contents(connection, "new"):
+            raise DatabaseError(f"{old}: the compacted copy does not equal it; the database stays as it is")
+        connection.execute("DETACH new")
+
+
+def _contents(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[object, ...]]:
+    """Return what a database holds: a checksum of each table's rows, and the definitions of all else."""
+    tables = connection.execute(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1 ORDER BY ALL", [name]
+    ).fetchall()
+    found: list[tuple[object, ...]] = []
+    for schema, table in tables:
+        place = ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in (name, schema, table))
+        row = connection.execute(f"SELECT count(*), bit_xor(hash(t)) FROM {place} AS t").fetchone()
+        found.append((schema, table, row))
+    found += connection.execute(
+        "SELECT 'view', schema_name, view_name, comment FROM duckdb_views()"
+        " WHERE database_name = $1 AND NOT internal"
+        " UNION ALL SELECT 'macro', schema_name, function_name, comment FROM duckdb_functions()"
+        " WHERE database_name = $1 AND NOT internal"
+        " UNION ALL SELECT 'column', table_name, column_name || ' ' || data_type, comment"
+        " FROM duckdb_columns() WHERE database_name = $1 AND NOT internal ORDER BY ALL",
+        [name],
+    ).fetchall()
+    return found
+
+
+def _literal(path: str) -> str:
+    return "'" + path.replace("'", "''") + "'"

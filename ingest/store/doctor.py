@@ -1,0 +1,302 @@
+"""Examine a database and all that lies beside it; change nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import duckdb
+
+from ingest.errors import DatabaseError, DatabaseLocked
+from ingest.query.install import installed_digest, shipped_digest
+from ingest.store.database import HEAD, open_database, status
+from ingest.store.history import read_history
+from ingest.store.import_lock import lock_holder
+from ingest.store.journal import count_staged, read_journals, staging_folder
+from ingest.store.load import RUN_TABLES
+from ingest.version import VERSION
+
+__all__ = ["Finding", "examine"]
+
+Level = Literal["ok", "note", "trouble"]
+
+_SHOWN: Final = 5
+_LEAST_FREE: Final = 256 << 20
+"""Space that an import needs in any case, for what it stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found.
+
+    Attributes:
+        check: its name, one or two words.
+        level: ok; note: worth knowing; trouble: something is wrong or will fail.
+        text: what was found and, where it is trouble, what to do.
+    """
+
+    check: str
+    level: Level
+    text: str
+
+
+def examine(database: str, *, wait_seconds: float = 0.0) -> Iterator[Finding]:
+    """Run every check, one finding each; those on rows are left out when the database cannot be opened."""
+    yield Finding("versions", "ok", f"xbuf {VERSION}, DuckDB {duckdb.__version__}, schema {HEAD}")
+    yield _import_lock(database)
+    try:
+        connection = open_database(database, read_only=True, wait_seconds=wait_seconds)
+    except DatabaseLocked as refusal:
+        yield Finding("database", "trouble", f"{refusal}; its rows were not checked")
+        yield from _beside(database)
+        return
+    except DatabaseError as error:
+        yield Finding("database", "trouble", str(error))
+        yield from _beside(database)
+        return
+    with connection:
+        yield _schema(connection)
+        yield _queries(connection)
+        for check, text, query in _ROW_CHECKS:
+            yield _rows(connection, check, text, query)
+        yield from _orphans(connection)
+    yield _storage(database)
+    yield from _beside(database)
+    yield _history(database)
+
+
+_ROW_CHECKS: Final = (
+    (
+        "sums",
+        "runs whose allocations do not add up to total_bytes",
+        """
+        SELECT run_id FROM runs
+        LEFT JOIN (SELECT run_id, sum(size_bytes) AS bytes FROM allocations GROUP BY run_id) USING (run_id)
+        WHERE total_bytes IS NOT NULL AND coalesce(bytes, 0) <> total_bytes
+        """,
+    ),
+    (
+        "values",
+        "runs with two values of one value_id",
+        "SELECT run_id FROM values GROUP BY run_id, value_id HAVING count(*) > 1",
+    ),
+    (
+        "allocations",
+        "runs with two allocations of one number",
+        "SELECT run_id FROM allocations GROUP BY run_id, allocation_index HAVING count(*) > 1",
+    ),
+    (
+        "owners",
+        "runs with values in allocations that they do not have",
+        "SELECT run_id FROM values ANTI JOIN allocations USING (run_id, allocation_index)",
+    ),
+    (
+        "identity",
+        "runs with the directory, stem and content of another run",
+        """
+        SELECT max(run_id) AS run_id FROM runs
+        GROUP BY dump_dir, stem, content_sha256 HAVING count(*) > 1
+        """,
+    ),
+    (
+        "peaks",
+        "runs whose peak_bytes is not what their ranges give",
+        """
+        WITH events AS (
+            SELECT r.run_id, unnest([
+                {'time': start_time, 'bytes': size_bytes},
+                {'time': end_time, 'bytes': -coalesce(handover_bytes, 0)},
+                {'time': end_time + 1, 'bytes': coalesce(handover_bytes, 0) - size_bytes}
+            ], recursive := true)
+            FROM ranges AS r JOIN values USING (run_id, value_id)
+        ),
+        changes AS (SELECT run_id, time, sum(bytes) AS bytes FROM events GROUP BY run_id, time),
+        live AS (SELECT run_id, sum(bytes) OVER (PARTITION BY run_id ORDER BY time) AS bytes FROM changes),
+        peaks AS (SELECT run_id, max(bytes) AS bytes FROM live GROUP BY run_id)
+        SELECT run_id FROM runs FULL JOIN peaks USING (run_id) WHERE peak_bytes IS DISTINCT FROM bytes
+        """,
+    ),
+    (
+        "files",
+        "runs without a primary file",
+        "SELECT run_id FROM runs ANTI JOIN (FROM run_files WHERE role = 'primary') USING (run_id)",
+    ),
+)
+"""Checks of rows: name, what is wrong with the runs that the query finds, the query."""
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, check: str, text: str, query: str) -> Finding:
+    found = _query(connection, f"SELECT DISTINCT run_id FROM ({query}) ORDER BY run_id LIMIT 1000")
+    if not found:
+        return Finding(check, "ok", f"no {text}")
+    numbers = ", ".join(str(run_id) for (run_id,) in found[:_SHOWN])
+    more = " …" if len(found) > _SHOWN else ""
+    return Finding(
+        check,
+        "trouble",
+        f"{len(found):,} {text}: {numbers}{more}; forget them and import their dumps again, or restore a"
+        " backup",
+    )
+
+
+def _orphans(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
+    """Look in every table for rows of runs and imports that are not there."""
+    children = [(table, "runs", "run_id") for table in ("run_labels", *RUN_TABLES)]
+    children += [(table, "imports", "import_id") for table in ("runs", "rejects")]
+    whole = True
+    for table, parent, key in children:
+        (row,) = _query(connection, f'SELECT count(*) FROM "{table}" ANTI JOIN {parent} USING ({key})')
+        if row[0]:
+            whole = False
+            text = (
+                f"{row[0]:,} rows of {table} belong to no row of {parent}; delete them: DELETE FROM {table}"
+            )
+            yield Finding("orphans", "trouble", f"{text} WHERE {key} NOT IN (SELECT {key} FROM {parent})")
+    if whole:
+        yield Finding("orphans", "ok", f"every row of {len(children)} tables belongs to a run or an import")
+
+
+def _query(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return connection.execute(query).fetchall()
+
+
+def _import_lock(database: str) -> Finding:
+    holder = lock_holder(database)
+    if holder is None:
+        return Finding("imports", "ok", "no import is running")
+    return Finding("imports", "note", f"an import is running: process {holder.pid} ({holder.command})")
+
+
+def _schema(connection: duckdb.DuckDBPyConnection) -> Finding:
+    """Compare tables and columns with what this xbuf writes."""
+    from ingest.store.schema import metadata
+
+    wanted = {
+        (table.name, column.name, not column.nullable)
+        for table in metadata.tables.values()
+        for column in table.columns
+    }
+    rows = _query(
+        connection,
+        "SELECT table_name, column_name, NOT is_nullable FROM duckdb_columns()"
+        " WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal",
+    )
+    ours = {(table, column, required) for table, column, required in rows if table in metadata.tables}
+    if ours == wanted:
+        return Finding("schema", "ok", f"{len(metadata.tables)} tables, {len(wanted)} columns, as {HEAD}")
+    names = sorted({f"{table}.{column}" for table, column, _ in ours ^ wanted})
+    return Finding(
+        "schema",
+        "trouble",
+        f"differs from {HEAD} in {', '.join(names[:_SHOWN])}: somebody altered these; move the runs to a new"
+        " database: xbuf export, then xbuf import-export",
+    )
+
+
+def _queries(connection: duckdb.DuckDBPyConnection) -> Finding:
+    if installed_digest(connection) == shipped_digest(VERSION):
+        return Finding("queries", "ok", "the installed queries are those of this xbuf")
+    return Finding("queries", "note", "the installed queries are older; the next import refreshes them")
+
+
+def _storage(database: str) -> Finding:
+    found = status(database)
+    return Finding("storage", "ok", f"{found.file_bytes:,} bytes, readable by DuckDB {found.storage_version}")
+
+
+def _beside(database: str) -> Iterator[Finding]:
+    """Look at the files beside the database."""
+    place = os.path.realpath(database)
+    yield _wal(database, place)
+    yield _staging(database)
+    yield from _space(place)
+
+
+def _wal(database: str, place: str) -> Finding:
+    try:
+        size = os.stat(f"{place}.wal").st_size
+    except OSError:
+        return Finding("log", "ok", "no write-ahead log is left over")
+    try:
+        # A shell that is open for writing has one; it says so itself.
+        open_database(database, read_only=True).close()
+    except DatabaseLocked:
+        return Finding("log", "note", f"{place}.wal: {size:,} bytes, of the process that has it open")
+    except DatabaseError as error:
+        return Finding("log", "trouble", str(error))
+    return Finding(
+        "log",
+        "note",
+        f"{place}.wal: {size:,} bytes that a killed process left; nothing is lost, and the next write takes"
+        " them into the database: keep both files together until then",
+    )
+
+
+def _staging(database: str) -> Finding:
+    """Look for work that waits, and for what a kill left."""
+    journals = read_journals(database)
+    folder = staging_folder(database)
+    scrap = [path.name for path in folder.glob("copy-*")] + [path.name for path in folder.glob("removed-*")]
+    new = [path.name for path in Path(os.path.realpath(database)).parent.glob(".xbuf-new-*")]
+    running = lock_holder(database) is not None
+    waiting = sum(count_staged(journal.parts) for journal in journals)
+    if running:
+        return Finding("staging", "ok", f"{folder} is in use")
+    if waiting:
+        return Finding(
+            "staging",
+            "trouble",
+            f"{waiting:,} dumps are read and not loaded, by {len(journals)} imports that were cut off or"
+            " locked out; the next import loads them",
+        )
+    if scrap or new:
+        names = ", ".join((scrap + new)[:_SHOWN])
+        return Finding("staging", "note", f"a killed import left {names}; the next import tidies up")
+    if journals:
+        return Finding(
+            "staging", "ok", f"{len(journals)} imports without news wait for the next load to be recorded"
+        )
+    return Finding("staging", "ok", "nothing waits to be loaded")
+
+
+def _space(place: str) -> Iterator[Finding]:
+    try:
+        free = shutil.disk_usage(os.path.dirname(place)).free
+        size = os.stat(place).st_size if os.path.exists(place) else 0
+    except OSError as error:
+        yield Finding("space", "trouble", f"{os.path.dirname(place)}: cannot be looked at: {error.strerror}")
+        return
+    needed = size + _LEAST_FREE
+    if free < needed:
+        yield Finding(
+            "space",
+            "trouble",
+            f"{free:,} bytes are free; an import beside readers needs up to {needed:,}: a copy of the"
+            " database and what it reads",
+        )
+    else:
+        yield Finding("space", "ok", f"{free:,} bytes are free, of which an import needs up to {needed:,}")
+
+
+def _history(database: str) -> Finding:
+    """Tell when an import last went well; it is trouble when the last one did not."""
+    try:
+        entries = [entry for entry in read_history(database) if entry.status != "running"]
+    except DatabaseError as error:
+        return Finding("history", "trouble", str(error))
+    if not entries:
+        return Finding("history", "note", "no import yet")
+    good = next((entry for entry in entries if entry.went_well), None)
+    when = f"the last good import started {good.started_at:%Y-%m-%d %H:%M} UTC" if good else "none went well"
+    last = entries[0]
+    if last.went_well:
+        return Finding("history", "ok", when)
+    return Finding(
+        "history",
+        "trouble",
+        f"the last import ({last.started_at:%Y-%m-%d %H:%M} UTC) was {last.status}; {when}: run it again",
+    )

@@ -1,0 +1,178 @@
+"""Forget runs: delete them with all their rows, chosen by label, age, import, directory or number."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from ingest.discover import display
+from ingest.errors import UsageError
+from ingest.store.change import change_database
+from ingest.store.database import open_database
+from ingest.store.import_lock import OnWait
+from ingest.store.load import delete_runs
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Forgotten", "Selection", "forget_runs", "plan_forget"]
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which runs: those that meet everything given; what is not given does not count.
+
+    Attributes:
+        runs: numbers of runs.
+        import_id: of this import.
+        directory: dumped into this directory or below it.
+        labels: with all these labels, (key, value).
+        older_than: loaded longer ago than this.
+    """
+
+    runs: tuple[int, ...] = ()
+    import_id: int | None = None
+    directory: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    older_than: timedelta | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was chosen, which would mean everything."""
+        return not (self.runs or self.labels) and (
+            self.import_id is None and self.directory is None and self.older_than is None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a selection hits.
+
+    Attributes:
+        runs: number of runs.
+        file_bytes: text of their dumps, bytes.
+        first, last: when the oldest and the newest of them was loaded, UTC; None without runs.
+        examples: the first few, as directory and stem.
+        on_disk: how many dumps are still where they were found: the next import of their directory loads
+            them again.
+        rejects: rows of `rejects` that go with them, when whole imports or ages are chosen.
+    """
+
+    runs: int
+    file_bytes: int
+    first: datetime | None
+    last: datetime | None
+    examples: tuple[str, ...]
+    on_disk: int
+    rejects: int
+
+
+def plan_forget(database: str, selection: Selection, *, wait_seconds: float = 0.0) -> Forgotten:
+    """Return what `forget_runs` would delete; nothing is changed.
+
+    Raises:
+        UsageError: the selection is empty.
+        DatabaseError: as `open_database`.
+    """
+    _check(selection)
+    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+        return _plan(connection, *_where(selection, datetime.now(UTC)))
+
+
+def forget_runs(
+    database: str, selection: Selection, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
+) -> Forgotten:
+    """Delete the selected runs with all their rows, in one transaction; return what is gone.
+
+    The history in `imports` stays.
+
+    Raises:
+        UsageError: the selection is empty.
+        DatabaseError: as `change_database`.
+    """
+    _check(selection)
+    where, values = _where(selection, datetime.now(UTC))
+    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as window:
+        connection = window.connection
+        connection.begin()
+        plan = _plan(connection, where, values)
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT run_id FROM runs AS r WHERE {where}", values
+        )
+        delete_runs(connection, "FROM forgotten")
+        if rejects := _rejects(values):
+            connection.execute(f"DELETE FROM rejects WHERE {rejects}", values)
+        connection.commit()
+    return plan
+
+
+def _check(selection: Selection) -> None:
+    if selection.is_empty:
+        raise UsageError(
+            "say which runs to forget: --run, --import, --dir, --label or --older-than (see `xbuf runs`)"
+        )
+
+
+def _where(selection: Selection, now: datetime) -> tuple[str, dict[str, Any]]:
+    """Return the condition on `runs AS r` and its parameters."""
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    if selection.runs:
+        conditions.append("r.run_id IN (SELECT unnest($runs))")
+        values["runs"] = list(selection.runs)
+    if selection.import_id is not None:
+        conditions.append("r.import_id = $import_id")
+        values["import_id"] = selection.import_id
+    if selection.directory is not None:
+        directory = display(os.path.realpath(selection.directory))
+        conditions.append("(r.dump_dir = $directory OR starts_with(r.dump_dir, $below))")
+        values["directory"], values["below"] = directory, directory.rstrip("/") + "/"
+    for number, (key, value) in enumerate(selection.labels):
+        conditions.append(
+            f"r.run_id IN (SELECT run_id FROM run_labels WHERE (key, value) = ($key{number}, $value{number}))"
+        )
+        values[f"key{number}"], values[f"value{number}"] = key, value
+    if selection.older_than is not None:
+        conditions.append("r.ingested_at < $before")
+        values["before"] = (now - selection.older_than).replace(tzinfo=None)
+    return " AND ".join(conditions), values
+
+
+def _rejects(values: dict[str, Any]) -> str | None:
+    """Return which rejects go too: those of whole imports, chosen by number or age and by nothing else."""
+    if set(values) == {"import_id"}:
+        return "import_id = $import_id"
+    if set(values) == {"before"}:
+        return "import_id IN (SELECT import_id FROM imports WHERE started_at < $before)"
+    return None
+
+
+def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, Any]) -> Forgotten:
+    row = connection.execute(
+        "SELECT count(*), coalesce(sum(file_bytes), 0), min(ingested_at), max(ingested_at)"
+        f" FROM runs AS r WHERE {where}",
+        values,
+    ).fetchone()
+    assert row is not None
+    files = connection.execute(
+        "SELECT dump_dir, stem, file_name FROM runs AS r JOIN run_files AS f USING (run_id)"
+        f" WHERE f.role = 'primary' AND {where} ORDER BY run_id",
+        values,
+    ).fetchall()
+    rejects = 0
+    if condition := _rejects(values):
+        found = connection.execute(f"SELECT count(*) FROM rejects WHERE {condition}", values).fetchone()
+        rejects = int(found[0]) if found else 0
+    return Forgotten(
+        int(row[0]),
+        int(row[1]),
+        row[2],
+        row[3],
+        tuple(os.path.join(directory, stem) for directory, stem, _ in files[:_SHOWN]),
+        sum(os.path.exists(os.path.join(directory, name)) for directory, _, name in files),
+        rejects,
+    )

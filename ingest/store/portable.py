@@ -1,0 +1,250 @@
+"""Export a database as Parquet and take an export in again: for backups, moves and other engines.
+
+    DIR/
+        xbuf-export.json        what wrote it, the revision of its schema, rows of each table
+        runs/data.parquet       one folder a table, with the columns of the table
+        values/data.parquet …
+
+The saved queries and the user's own tables, views and macros are not part of an export.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+from ingest.errors import DatabaseError, UsageError
+from ingest.query.install import install_queries
+from ingest.store.change import change_database
+from ingest.store.database import HEAD, open_database, revisions
+from ingest.store.import_lock import OnWait
+from ingest.store.load import RUN_TABLES, delete_runs
+from ingest.store.window import sync
+from ingest.version import VERSION
+
+__all__ = ["Exported", "Restored", "export_database", "import_export"]
+
+_MANIFEST: Final = "xbuf-export.json"
+_TABLES: Final = ("imports", "rejects", "runs", "run_labels", *RUN_TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export holds: its directory, and the rows of each table."""
+
+    directory: str
+    rows: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What an export brought into a database.
+
+    Attributes:
+        runs: runs taken in.
+        known: runs that the database had already, and that stay as they are.
+        imports: imports of the history taken in.
+        rows: rows of all tables.
+    """
+
+    runs: int
+    known: int
+    imports: int
+    rows: int
+
+
+def export_database(database: str, directory: str, *, wait_seconds: float = 0.0) -> Exported:
+    """Write every table of ours to a new directory, of one moment.
+
+    The directory gets its name when it is complete. Readers and writers of the database are kept out only as
+    by any reader.
+
+    Raises:
+        UsageError: the directory is there already and not empty.
+        DatabaseError: as `open_database(read_only=True)`; also when the directory cannot be written.
+    """
+    place = os.path.abspath(directory)
+    if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
+        raise UsageError(f"{directory}: is there already; export to a new directory")
+    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+        try:
+            unnamed = tempfile.mkdtemp(prefix=f".{os.path.basename(place)}-", dir=os.path.dirname(place))
+        except OSError as error:
+            raise _cannot_write(place, error) from error
+        try:
+            rows = tuple((table, _write(connection, table, Path(unnamed, table))) for table in _TABLES)
+            manifest = {"xbuf": VERSION, "revision": HEAD, "duckdb": duckdb.__version__, "rows": dict(rows)}
+            text = json.dumps(manifest, indent=2) + "\n"
+            Path(unnamed, _MANIFEST).write_text(text, encoding="utf-8")
+            sync(unnamed)
+            # Private until now; as the folders in it were made, so is it.
+            os.chmod(unnamed, stat.S_IMODE(os.stat(os.path.join(unnamed, "runs")).st_mode))
+            os.rename(unnamed, place)
+            sync(os.path.dirname(place))
+        except (OSError, duckdb.Error) as error:
+            raise _cannot_write(place, error) from error
+        finally:
+            shutil.rmtree(unnamed, ignore_errors=True)
+    return Exported(place, rows)
+
+
+def import_export(
+    directory: str, database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
+) -> Restored:
+    """Take an export into a database, in one transaction; a missing database is made.
+
+    A run that the database has already (same directory, stem and content) stays as it is, unless the export
+    has more of its files: then it is completed. The others get new numbers, unless the database is empty:
+    then all keep theirs. So do imports, which are the same when moment and host are.
+
+    Raises:
+        UsageError: the directory is no export, or of a newer xbuf.
+        DatabaseError: as `change_database`.
+    """
+    tables = _check(directory)
+    if not os.path.exists(database):
+        open_database(database, wait_seconds=wait_seconds).close()
+    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as window:
+        connection = window.connection
+        connection.begin()
+        restored = _restore(connection, {table: _file(directory, table) for table in tables})
+        connection.commit()
+        install_queries(connection, VERSION)
+    return restored
+
+
+def _write(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> int:
+    folder.mkdir()
+    target = str(folder / "data.parquet").replace("'", "''")
+    order = "ORDER BY ALL" if table in ("imports", "rejects", "runs") else ""
+    row = connection.execute(
+        f"COPY (FROM \"{table}\" {order}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+    ).fetchone()
+    assert row is not None
+    sync(str(folder / "data.parquet"))
+    return int(row[0])
+
+
+def _cannot_write(place: str, error: Exception) -> DatabaseError:
+    reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+    return DatabaseError(f"{place}: the export cannot be written ({reason}); nothing is left of it")
+
+
+def _check(directory: str) -> tuple[str, ...]:
+    """Return the tables of an export, once it is sure that it is whole and not from a newer xbuf."""
+    try:
+        manifest = json.loads(Path(directory, _MANIFEST).read_text(encoding="utf-8"))
+        revision, rows = manifest["revision"], dict(manifest["rows"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{directory}: is no export of xbuf: {_MANIFEST}: {error}") from error
+    if revision not in revisions() or not set(rows) <= set(_TABLES):
+        raise UsageError(f"{directory}: its schema {revision} is newer than this xbuf, which knows {HEAD}")
+    if not {"imports", "runs", "run_files"} <= set(rows):
+        raise UsageError(f"{directory}: {_MANIFEST} does not name all tables of an export")
+    for table, count in rows.items():
+        found = _rows(_file(directory, table))
+        if found != count:
+            raise UsageError(f"{directory}: {table} has {found} rows where the export had {count}")
+    return tuple(table for table in _TABLES if table in rows)
+
+
+def _file(directory: str, table: str) -> str:
+    return os.path.join(os.path.abspath(directory), table, "data.parquet")
+
+
+def _rows(file: str) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"{file}: cannot be read: {error}") from error
+
+
+def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Restored:
+    """Map the numbers of the export to those of the database, then insert every table with them."""
+    same_run = "(d.dump_dir, d.stem, d.content_sha256) = (e.dump_dir, e.stem, e.content_sha256)"
+    same_import = "d.started_at = e.started_at AND d.host IS NOT DISTINCT FROM e.host"
+    _map(connection, "import_map", "import_id", "imports", same_import, files["imports"])
+    _map(connection, "run_map", "run_id", "runs", same_run, files["runs"])
+    connection.execute(
+        "UPDATE run_map SET is_new = true WHERE NOT is_new AND old IN ("
+        " SELECT e.run_id FROM read_parquet($file) AS e JOIN run_map AS r ON r.old = e.run_id"
+        " ANTI JOIN run_files AS d ON d.run_id = r.new AND d.role = e.role"
+        " AND d.content_sha256 IS NOT DISTINCT FROM e.content_sha256)",
+        {"file": files["run_files"]},
+    )
+    delete_runs(connection, "SELECT new FROM run_map JOIN runs ON runs.run_id = new WHERE is_new")
+    rows = sum(_insert(connection, table, file) for table, file in files.items())
+    runs, known, imports = (
+        _count(connection, f"SELECT count(*) FROM {name} WHERE is_new = {is_new}")
+        for name, is_new in (("run_map", True), ("run_map", False), ("import_map", True))
+    )
+    for name in ("run_map", "import_map"):
+        connection.execute(f"DROP TABLE {name}")
+    return Restored(runs, known, imports, rows)
+
+
+def _map(
+    connection: duckdb.DuckDBPyConnection, name: str, key: str, table: str, same: str, file: str
+) -> None:
+    """Make a table of the export's numbers (`old`), those in the database (`new`), and which are new."""
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE {name} AS
+        WITH held AS (
+            SELECT e.{key} AS old, max(d.{key}) AS new
+            FROM read_parquet($file) AS e LEFT JOIN "{table}" AS d ON {same}
+            GROUP BY e.{key}
+        )
+        SELECT
+            old,
+            new IS NULL AS is_new,
+            coalesce(
+                new,
+                CASE WHEN EXISTS (FROM "{table}")
+                    THEN (SELECT max({key}) FROM "{table}")
+                        + row_number() OVER (PARTITION BY new IS NULL ORDER BY old)
+                    ELSE old END
+            ) AS new
+        FROM held
+        """,
+        {"file": file},
+    )
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, file: str) -> int:
+    """Insert the rows of new runs and imports with their new numbers; columns that are gone are left out."""
+    columns = {name for (name, *_) in connection.execute(f'DESCRIBE "{table}"').fetchall()}
+    described = connection.execute("DESCRIBE FROM read_parquet($file)", {"file": file}).fetchall()
+    kept = [name for (name, *_) in described if name in columns]
+    numbers = {"run_id": "r.new", "import_id": "i.new"}
+    selected = ", ".join(f'{numbers.get(name, f"""p."{name}" """)} AS "{name}"' for name in kept)
+    joins, conditions = "", []
+    if "run_id" in kept:
+        joins += " JOIN run_map AS r ON r.old = p.run_id"
+        conditions.append("r.is_new")
+    if "import_id" in kept:
+        joins += " JOIN import_map AS i ON i.old = p.import_id"
+        if table != "runs":
+            conditions.append("i.is_new")
+    return _count(
+        connection,
+        f'INSERT INTO "{table}" BY NAME SELECT {selected} FROM read_parquet($file) AS p{joins}'
+        f" WHERE {' AND '.join(conditions)}",
+        {"file": file},
+    )
+
+
+def _count(connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None) -> int:
+    row = connection.execute(query, values or {}).fetchone()
+    return int(row[0]) if row else 0
