@@ -35,6 +35,7 @@ changes AS (
         LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
         WHERE $color IS NULL OR a.color = $color
     ) AS e
+    WHERE e.bytes <> 0
     GROUP BY e.run_id, e.module, e.time
     HAVING sum(e.bytes) <> 0
 ),

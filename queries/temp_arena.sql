@@ -53,6 +53,7 @@ changes AS (
             unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS bytes
         FROM placed AS p
     ) AS e
+    WHERE e.bytes <> 0
     GROUP BY e.run_id, e.allocation_index, e.time
 ),
 curve AS (

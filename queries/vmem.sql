@@ -50,6 +50,7 @@ changes AS (
             unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS bytes
         FROM placed AS p
     ) AS e
+    WHERE e.bytes <> 0
     GROUP BY e.run_id, e.time
 ),
 curve AS (
