@@ -21,7 +21,7 @@ SELECT
     arg_min(r.module, r.run_id) AS example
 FROM selected_runs($run, $label, $module) AS r
 GROUP BY r.backend, features
-ORDER BY runs DESC, features, r.backend
+ORDER BY runs DESC, example_run_id
 LIMIT $top;
 
 EXECUTE dump_formats(top := 20, run := NULL, label := NULL, module := NULL);

@@ -90,7 +90,7 @@ CASES: dict[str, list[Case]] = {
         (
             ("runs", "backend", "without_uses", "without_ranges", "example_run_id"),
             {},
-            [(2, None, 0, 0, 1), (1, "tpu", 0, 0, 4), (1, "tpu", 0, 0, 5), (1, None, 0, 0, 3)],
+            [(2, None, 0, 0, 1), (1, None, 0, 0, 3), (1, "tpu", 0, 0, 4), (1, "tpu", 0, 0, 5)],
         )
     ],
     "fits_in_memory": [
