@@ -380,7 +380,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
         from ingest.errors import DatabaseError
         from ingest.store.database import open_database
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         try:
             open_database(sys.argv[1])
         except DatabaseError as error:

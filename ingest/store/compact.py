@@ -9,7 +9,7 @@ import duckdb
 
 from ingest.errors import DatabaseError
 from ingest.store.change import exclusive
-from ingest.store.database import CONFIG, STORAGE_VERSION, explain, open_database
+from ingest.store.database import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
 from ingest.store.import_lock import OnWait
 from ingest.store.window import held, replace_database
 
@@ -55,7 +55,8 @@ def compact_database(
 def _copy(old: str, new: str) -> None:
     with duckdb.connect(config=CONFIG) as connection:
         connection.execute(f"ATTACH {_literal(old)} AS old (READ_ONLY)")
-        connection.execute(f"ATTACH {_literal(new)} AS new (STORAGE_VERSION '{STORAGE_VERSION}')")
+        options = f"STORAGE_VERSION '{STORAGE_VERSION}', BLOCK_SIZE {BLOCK_BYTES}"
+        connection.execute(f"ATTACH {_literal(new)} AS new ({options})")
         # Row groups that one thread fills are full.
         connection.execute("SET threads = 1")
         connection.execute("COPY FROM DATABASE old TO new")

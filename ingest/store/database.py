@@ -26,6 +26,7 @@ from ingest.resources import migrations_dir
 from ingest.store.refusals import explain
 
 __all__ = [
+    "BLOCK_BYTES",
     "CONFIG",
     "HEAD",
     "STORAGE_VERSION",
@@ -44,6 +45,10 @@ HEAD: Final = "0002_siblings"
 
 STORAGE_VERSION: Final = "v1.4.0"
 """Storage version of new files: the oldest with ZSTD and with a WAL that knows its database."""
+
+BLOCK_BYTES: Final = 64 << 10
+"""Block size of new files. DuckDB's own, 256 KiB, leaves blocks half empty: the 1,173 runs of 337 dumps take
+7.1 MB for 3.9, 278 MB of text 14.2 for 10.3. Loads and queries take the same time."""
 
 CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Without these DuckDB takes a SQLite file for its own and downloads an extension to read it.

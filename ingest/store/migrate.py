@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.pool import NullPool
 
 from ingest.resources import migrations_dir
-from ingest.store.database import CONFIG, STORAGE_VERSION
+from ingest.store.database import BLOCK_BYTES, CONFIG, STORAGE_VERSION
 
 __all__ = ["alembic_config", "apply_migrations", "check_drift", "head_revision", "open_engine"]
 
@@ -40,7 +40,7 @@ def head_revision() -> str | None:
 
 @contextmanager
 def open_engine(path: str | PathLike[str]) -> Iterator[sa.Engine]:
-    """Open the file for SQLAlchemy; a new file gets `STORAGE_VERSION`.
+    """Open the file for SQLAlchemy; a new file gets `STORAGE_VERSION` and `BLOCK_BYTES`.
 
     NullPool, because a pooled connection holds DuckDB's file lock after close(). It closes what is returned,
     so there is nothing to reset; after a full disk that would only log a traceback.
@@ -49,7 +49,13 @@ def open_engine(path: str | PathLike[str]) -> Iterator[sa.Engine]:
         sa.URL.create("duckdb", database=fspath(path)),
         poolclass=NullPool,
         pool_reset_on_return=None,
-        connect_args={"config": {**CONFIG, "storage_compatibility_version": STORAGE_VERSION}},
+        connect_args={
+            "config": {
+                **CONFIG,
+                "storage_compatibility_version": STORAGE_VERSION,
+                "default_block_size": str(BLOCK_BYTES),
+            }
+        },
     )
     try:
         yield engine

@@ -178,7 +178,7 @@ def upgrade() -> None:
         _column("color", sa.BigInteger, "Memory space of the value (@N); may differ from the allocation's."),
         _column("offset_bytes", sa.BigInteger, "Start within the allocation, bytes.", required=True),
         _column("size_bytes", sa.BigInteger, "Allocated size, bytes, padding included.", required=True),
-        _column("shape", sa.String, "Shape with layout, verbatim.", required=True),
+        _column("shape", Compressed, "Shape with layout, verbatim.", required=True),
         _column("dtype", sa.String, "Element type, e.g. bf16; tuple for tuples."),
         _column(
             "dimensions", sa.ARRAY(sa.BigInteger), "Dimensions (bounds of dynamic ones); NULL for tuples."
