@@ -19,6 +19,7 @@ __all__ = [
     "HloProto",
     "PeakBuffers",
     "ProtoAllocation",
+    "ProtoPosition",
     "ProtoValue",
     "ScheduledComputation",
 ]
@@ -33,6 +34,10 @@ class ProtoAllocation:
     color: int
     parameter_number: int | None
     parameter_shape_index: str | None
+    parameter_shape: str | None
+    """Without layout, as the text prints it: of the whole parameter up to jaxlib 0.7.0, then of the part."""
+    output_shape: str | None
+    """Shape of the entry result without layout, where this holds its top level."""
     is_constant: bool
     is_thread_local: bool
     maybe_live_out: bool
@@ -96,6 +101,14 @@ class BufferAlias(NamedTuple):
     shape_index: str
 
 
+class ProtoPosition(NamedTuple):
+    """A place where a value appears, worked out by `ingest.hlo.positions`; the defining place is one."""
+
+    value_id: int
+    instruction: str
+    shape_index: str
+
+
 class HeapEvent(NamedTuple):
     """A step of the heap simulator."""
 
@@ -153,6 +166,8 @@ class HloProto:
     allocations: tuple[ProtoAllocation, ...]
     values: tuple[ProtoValue, ...]
     """By ascending value_id."""
+    positions: tuple[ProtoPosition, ...]
+    """Ordered by value, the defining place first."""
     buffer_aliases: tuple[BufferAlias, ...]
     heap_traces: tuple[HeapTrace, ...]
     peak_buffers: tuple[PeakBuffers, ...]

@@ -1,43 +1,59 @@
-"""Read a BufferAssignmentProto: values with their places, positions, allocations and heap traces."""
+"""Read a BufferAssignmentProto off the wire; `ingest.hlo.placement` joins it with the module."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Literal
 
 from ingest.hlo import messages
-from ingest.hlo.assignment import (
-    BufferAlias,
-    HeapEvent,
-    HeapTrace,
-    PeakBuffers,
-    ProtoAllocation,
-    ProtoValue,
-)
-from ingest.hlo.fields import as_index, as_text, message, number, within
-from ingest.hlo.module import Module
-from ingest.hlo.shape_text import dtype_of
+from ingest.hlo.assignment import HeapEvent, PeakBuffers
+from ingest.hlo.fields import as_text, message, number, within
 from ingest.hlo.wire import VARINT, Field, Wire
 
-__all__ = ["AssignmentReader"]
+__all__ = ["AssignmentReader", "RawAllocation"]
 
-_EVENTS: Final = ("alloc", "free", "share")
-_MERGING: Final = frozenset({"while", "conditional"})
-_FLAGS: Final = {3: "thread_local", 5: "parameter", 7: "live_out", 11: "tuple", 12: "constant", 13: "aliased"}
+_EVENTS: Final[tuple[Literal["alloc", "free", "share"], ...]] = ("alloc", "free", "share")
+# BufferAllocationProto
+_ASSIGNED, _PARAMETER_INDEX = 9, 10
+
+
+@dataclass(frozen=True, slots=True)
+class RawAllocation:
+    """A BufferAllocationProto without what is assigned to it."""
+
+    index: int
+    size: int
+    color: int
+    is_parameter: bool
+    parameter_number: int
+    parameter_index: tuple[int, ...]
+    is_constant: bool
+    is_thread_local: bool
+    maybe_live_out: bool
+    is_tuple: bool
+    is_aliased: bool
 
 
 class AssignmentReader:
-    """Collect what an assignment's message holds; instructions are found when the module is read."""
+    """Collect what an assignment's message holds.
+
+    Attributes:
+        found: there is such a message.
+        buffers: LogicalBuffer messages.
+        aliases: BufferAlias messages.
+        assigned: for each value the index of its allocation and the Assigned message.
+        traces: whether a heap trace is of the whole module, and its events.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.found = False
-        self.allocations: list[ProtoAllocation] = []
+        self.allocations: list[RawAllocation] = []
         self.peak_buffers: list[PeakBuffers] = []
-        self._traces: list[tuple[bool, tuple[HeapEvent, ...]]] = []
-        self._buffers: list[Any] = []
-        self._aliases: list[Any] = []
-        self._assigned: dict[int, tuple[int, Any]] = {}
+        self.traces: list[tuple[bool, tuple[HeapEvent, ...]]] = []
+        self.buffers: list[Any] = []
+        self.aliases: list[Any] = []
+        self.assigned: dict[int, tuple[int, Any]] = {}
 
     def read(self, field: Field) -> None:
         """Read the assignment's message."""
@@ -46,9 +62,9 @@ class AssignmentReader:
         for part in within(wire, field):
             match part.number:
                 case 1:
-                    self._buffers.append(message(wire, part, messages.LogicalBuffer))
+                    self.buffers.append(message(wire, part, messages.LogicalBuffer))
                 case 2:
-                    self._aliases.append(message(wire, part, messages.BufferAlias))
+                    self.aliases.append(message(wire, part, messages.BufferAlias))
                 case 3:
                     self._read_allocation(part)
                 case 4:
@@ -57,102 +73,35 @@ class AssignmentReader:
                     peak = message(wire, part, messages.PeakBuffers)
                     self.peak_buffers.append(PeakBuffers(peak.index, tuple(peak.logical_buffer_ids)))
 
-    def values(self, module: Module) -> Iterator[ProtoValue]:
-        """Yield the values that have an allocation, by ascending id."""
-        for buffer in sorted(self._buffers, key=lambda buffer: buffer.id):
-            place = self._assigned.get(buffer.id)
-            if place is None:
-                module.problem(f"value {buffer.id} is in no allocation")
-                continue
-            yield self._value(module, buffer, *place)
-        known = {buffer.id for buffer in self._buffers}
-        for id_ in self._assigned.keys() - known:
-            module.problem(f"allocation {self._assigned[id_][0]} holds the unknown value {id_}")
-
-    def _value(self, module: Module, buffer: Any, allocation: int, assigned: Any) -> ProtoValue:
-        location, columns = buffer.defined_at, module.columns
-        row = module.row_of(location.instruction_id, as_text(location.instruction_name))
-        index = tuple(location.shape_index)
-        if row is None:
-            module.problem(f"value {buffer.id} is defined by an instruction that the module lacks")
-        return ProtoValue(
-            value_id=buffer.id,
-            allocation_index=allocation,
-            computation=(as_text(location.computation_name) or None)
-            if row is None
-            else columns.computation[row],
-            instruction=as_text(location.instruction_name) if row is None else columns.instruction[row],
-            shape_index=as_index(index),
-            is_phi=row is not None and _is_phi(module, row),
-            color=buffer.color,
-            offset=assigned.offset,
-            size=assigned.size,
-            logical_size=buffer.size,
-            shape=None if row is None else module.part_text(row, index),
-            opcode=None if row is None else columns.opcode[row],
-            element_type=dtype_of(assigned.element_type),
-            is_array=row is not None and not columns.shape[row].startswith("("),
-        )
-
-    def buffer_aliases(self, module: Module) -> Iterator[BufferAlias]:
-        """Yield the pairs of values that share a buffer, as written."""
-        ids = {}
-        for buffer in self._buffers:
-            location = buffer.defined_at
-            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
-            ids[row, tuple(location.shape_index)] = buffer.id
-        for alias in self._aliases:
-            location = alias.location
-            row = module.row_of(location.instruction_id, as_text(location.instruction_name))
-            if row is None:
-                module.problem(f"value {alias.source_buffer_id} shares a buffer with an unknown instruction")
-                continue
-            index = tuple(location.shape_index)
-            name = module.columns.instruction[row]
-            yield BufferAlias(alias.source_buffer_id, ids.get((row, index)), name, as_index(index))
-
-    def heap_traces(self) -> Iterator[HeapTrace]:
-        """Yield the traces.
-
-        The allocation is that of the values. The one that a trace names itself is stale: allocations get
-        their final order after it is written (right in 7 of the 156 traces of the corpus).
-        """
-        for whole, events in self._traces:
-            places = {
-                self._assigned[event.value_id][0] for event in events if event.value_id in self._assigned
-            }
-            yield HeapTrace(places.pop() if len(places) == 1 else None, whole, events)
-
     def _read_allocation(self, field: Field) -> None:
         wire = self._wire
-        numbers = {1: 0, 2: 0, 6: 0, 8: 0}
-        flags = dict.fromkeys(_FLAGS.values(), False)
+        numbers: dict[int, int] = {}
         index: list[int] = []
         assigned: list[Any] = []
         for part in within(wire, field):
-            if part.number in numbers:
-                numbers[part.number] = number(wire, part)
-            elif part.number in _FLAGS:
-                flags[_FLAGS[part.number]] = bool(number(wire, part))
-            elif part.number == 9:
+            if part.number == _ASSIGNED:
                 assigned.append(message(wire, part, messages.Assigned))
-            elif part.number == 10:
+            elif part.number == _PARAMETER_INDEX:
                 index += self._integers(part)
-        allocation = ProtoAllocation(
-            index=numbers[1],
-            size=numbers[2],
-            color=numbers[8],
-            parameter_number=numbers[6] if flags["parameter"] else None,
-            parameter_shape_index=as_index(index) if flags["parameter"] else None,
-            is_constant=flags["constant"],
-            is_thread_local=flags["thread_local"],
-            maybe_live_out=flags["live_out"],
-            is_tuple=flags["tuple"],
-            is_parameter_aliased_with_output=flags["aliased"],
+            elif part.wire_type == VARINT:
+                numbers[part.number] = number(wire, part)
+        get = numbers.get
+        allocation = RawAllocation(
+            index=get(1, 0),
+            size=get(2, 0),
+            color=get(8, 0),
+            is_parameter=bool(get(5)),
+            parameter_number=get(6, 0),
+            parameter_index=tuple(index),
+            is_constant=bool(get(12)),
+            is_thread_local=bool(get(3)),
+            maybe_live_out=bool(get(7)),
+            is_tuple=bool(get(11)),
+            is_aliased=bool(get(13)),
         )
         self.allocations.append(allocation)
         for item in assigned:
-            self._assigned[item.logical_buffer_id] = (allocation.index, item)
+            self.assigned[item.logical_buffer_id] = (allocation.index, item)
 
     def _integers(self, field: Field) -> list[int]:
         """Return numbers of a repeated field, packed or one by one."""
@@ -165,27 +114,20 @@ class AssignmentReader:
         events: list[HeapEvent] = []
         whole = False
         for part in within(wire, field):
-            match part.number:
-                case 1:
-                    event = message(wire, part, messages.Event)
-                    if not 0 <= event.kind < len(_EVENTS):
-                        raise wire.error(f"an event of the heap simulator has the unknown kind {event.kind}")
-                    events.append(
-                        HeapEvent(
-                            _EVENTS[event.kind],
-                            event.buffer_id,
-                            as_text(event.computation_name) or None,
-                            as_text(event.instruction_name) or None,
-                            event.share_with_canonical_id if event.kind == 2 else None,
-                        )
-                    )
-                case 2:
-                    whole = bool(number(wire, part))
-        self._traces.append((whole, tuple(events)))
+            if part.number == 1:
+                events.append(self._event(message(wire, part, messages.Event)))
+            elif part.number == 2:
+                whole = bool(number(wire, part))
+        self.traces.append((whole, tuple(events)))
 
-
-def _is_phi(module: Module, row: int) -> bool:
-    opcode = module.columns.opcode[row]
-    if opcode == "parameter":
-        return module.columns.computation[row] in module.loop_computations
-    return opcode in _MERGING
+    def _event(self, event: Any) -> HeapEvent:
+        if not 0 <= event.kind < len(_EVENTS):
+            raise self._wire.error(f"an event of the heap simulator has the unknown kind {event.kind}")
+        kind = _EVENTS[event.kind]
+        return HeapEvent(
+            kind,
+            event.buffer_id,
+            as_text(event.computation_name) or None,
+            as_text(event.instruction_name) or None,
+            event.share_with_canonical_id if kind == "share" else None,
+        )

@@ -71,6 +71,8 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         # A ShapeProto, kept as bytes: few shapes are different, and equal bytes are printed once.
         "shape": (3, "bytes"),
         "metadata": (7, "Metadata"),
+        "parameter_number": (9, "int"),
+        "tuple_index": (13, "int"),
         "id": (35, "int"),
         "operand_ids": (36, "[int]"),
         "called_computation_ids": (38, "[int]"),

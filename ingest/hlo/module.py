@@ -16,12 +16,13 @@ from ingest.hlo import messages
 from ingest.hlo.assignment import ScheduledComputation
 from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.records import InstructionColumns
-from ingest.hlo.shape_text import part_of, shape_text
+from ingest.hlo.shape_text import part_of, shape_indexes, shape_text
 
 __all__ = ["Module"]
 
 _LOCAL: Final = 0xFFFF_FFFF
 _MAX_PROBLEMS: Final = 20
+_TOP: Final[tuple[tuple[int, ...], ...]] = ((),)
 
 
 class Module:
@@ -39,7 +40,8 @@ class Module:
         self._row_of_id = {id_: row for row, id_ in enumerate(reader.ids)}
         if len(self._row_of_id) < len(reader.ids):
             self.problem(f"{len(reader.ids) - len(self._row_of_id)} instructions have the id of another one")
-        self._parts: dict[tuple[bytes, tuple[int, ...]], str | None] = {}
+        self._parts: dict[tuple[bytes, tuple[int, ...], bool], str | None] = {}
+        self._indexes: dict[bytes, tuple[tuple[int, ...], ...]] = {}
         self._parsed: dict[bytes, Any] = {}
         self._name_columns()
 
@@ -52,19 +54,76 @@ class Module:
         """Return the row of an instruction by its name if it has one, else by its id."""
         return self._row_of_name.get(name) if name else self._row_of_id.get(id_)
 
-    def part_text(self, row: int, index: Sequence[int]) -> str | None:
+    def part_text(self, row: int, index: Sequence[int], *, layout: bool = True) -> str | None:
         """Return the text of an instruction's shape at a ShapeIndex; None if it has no such part."""
-        if not index:
+        if not index and layout:
             return self.columns.shape[row]
-        data = self._reader.raw_shapes[row]
-        key = (data, tuple(index))
+        key = (self._reader.raw_shapes[row], tuple(index), layout)
         if key not in self._parts:
-            shape = self._parsed.get(data)
-            if shape is None:
-                shape = self._parsed[data] = messages.Shape.FromString(data)
-            part = part_of(shape, index)
-            self._parts[key] = None if part is None else shape_text(part)
+            part = part_of(self._shape(row), index)
+            self._parts[key] = None if part is None else shape_text(part, layout=layout)
         return self._parts[key]
+
+    def indexes(self, row: int) -> tuple[tuple[int, ...], ...]:
+        """Return every ShapeIndex of an instruction's result, parents before their parts."""
+        if not self.columns.shape[row].startswith("("):
+            return _TOP
+        data = self._reader.raw_shapes[row]
+        if data not in self._indexes:
+            self._indexes[data] = tuple(shape_indexes(self._shape(row)))
+        return self._indexes[data]
+
+    def operand_rows(self, row: int) -> list[int]:
+        """Return the rows of an instruction's operands."""
+        row_of = self._row_of_name
+        return [row_of[name] for name in self.columns.operands[row]]
+
+    def parameter_rows(self, computation: str | None) -> dict[int, int]:
+        """Return the row of each parameter of a computation by its number."""
+        reader = self._reader
+        for item in reader.computations:
+            if item.name == computation:
+                opcodes = self.columns.opcode
+                return {
+                    self.parameter_number(row): row
+                    for row in range(item.first, item.end)
+                    if opcodes[row] == "parameter"
+                }
+        return {}
+
+    def parameter_number(self, row: int) -> int:
+        """Return the number of a parameter."""
+        return self._reader.numbers.get(row, 0)
+
+    def tuple_index(self, row: int) -> int:
+        """Return which element a get-tuple-element takes."""
+        return self._reader.numbers.get(row, 0)
+
+    @cached_property
+    def has_split_ids(self) -> bool:
+        """Ids hold the computation's in their upper half: written by jaxlib 0.7.2 or later."""
+        return any(id_ > _LOCAL for id_ in self._reader.ids)
+
+    @cached_property
+    def root_rows(self) -> dict[str, int]:
+        """Row of the root of each computation."""
+        columns = self.columns
+        return {columns.computation[row]: row for row, is_root in enumerate(columns.is_root) if is_root}
+
+    @cached_property
+    def caller_rows(self) -> dict[str, int]:
+        """Row of the first instruction that calls each computation."""
+        callers: dict[str, int] = {}
+        for row, called in enumerate(self.columns.called_computations):
+            for name in called:
+                callers.setdefault(name, row)
+        return callers
+
+    def _shape(self, row: int) -> Any:
+        data = self._reader.raw_shapes[row]
+        if data not in self._parsed:
+            self._parsed[data] = messages.Shape.FromString(data)
+        return self._parsed[data]
 
     @property
     def entry_computation(self) -> str | None:

@@ -34,6 +34,7 @@ class ModuleReader:
     """Collect what a module's message holds; `ingest.hlo.module.Module` puts names for its ids.
 
     `ids`, `operand_ids`, `called_ids` and `raw_shapes` run parallel to `columns`, in the order of the file.
+    `numbers` holds, by row, the number of a parameter and the index of a get-tuple-element if it is not 0.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -48,6 +49,7 @@ class ModuleReader:
         self.operand_ids: list[tuple[int, ...]] = []
         self.called_ids: list[tuple[int, ...]] = []
         self.raw_shapes: list[bytes] = []
+        self.numbers: dict[int, int] = {}
         self.frames = FrameReader(wire)
         self._is_scheduled = False
         self._aliases: list[Alias] = []
@@ -131,6 +133,9 @@ class ModuleReader:
         self.operand_ids.append(tuple(read.operand_ids))
         self.called_ids.append(tuple(read.called_computation_ids))
         self.raw_shapes.append(read.shape)
+        number_ = read.parameter_number or read.tuple_index
+        if number_:
+            self.numbers[len(self.ids) - 1] = number_
 
     def _known(self, data: bytes) -> str:
         """Decode a string that comes again and again; equal ones share their memory."""

@@ -16,6 +16,7 @@ from ingest.hlo.assignment import HloProto
 from ingest.hlo.assignment_proto import AssignmentReader
 from ingest.hlo.module import Module
 from ingest.hlo.module_proto import ModuleReader
+from ingest.hlo.placement import Placement
 from ingest.hlo.wire import KIND, MAX_BYTES, MAX_RECORDS, Wire
 
 __all__ = ["read_proto"]
@@ -52,7 +53,10 @@ def read_proto(
     finally:
         wire.close()
     module = Module(reader)
-    values, aliases = tuple(assignment.values(module)), tuple(assignment.buffer_aliases(module))
+    placement = Placement(assignment, module)
+    # Before `problems` is read, to which they add.
+    values, aliases = tuple(placement.values()), tuple(placement.buffer_aliases())
+    allocations = tuple(placement.allocations())
     return HloProto(
         header=reader.header(),
         frames=reader.frames.frames(),
@@ -60,10 +64,11 @@ def read_proto(
         entry_computation=module.entry_computation,
         schedule=tuple(module.schedule()),
         has_assignment=assignment.found,
-        allocations=tuple(assignment.allocations),
+        allocations=allocations,
         values=values,
+        positions=tuple(placement.positions()),
         buffer_aliases=aliases,
-        heap_traces=tuple(assignment.heap_traces()),
+        heap_traces=tuple(placement.heap_traces()),
         peak_buffers=tuple(assignment.peak_buffers),
         problems=tuple(Notice(name, None, KIND, problem) for problem in module.problems),
         content_sha256=sha256,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["PRIMITIVE_TYPES", "dtype_of", "part_of", "shape_text", "tuple_text"]
+__all__ = ["PRIMITIVE_TYPES", "dtype_of", "part_of", "shape_indexes", "shape_text", "tuple_text"]
 
 PRIMITIVE_TYPES: Final = MappingProxyType(
     {
@@ -41,23 +41,31 @@ def part_of(shape: Any, index: Sequence[int]) -> Any | None:
     return shape
 
 
-def shape_text(shape: Any) -> str:
+def shape_indexes(shape: Any, index: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """Yield the ShapeIndex of a ShapeProto and of all its parts, parents before their parts."""
+    yield index
+    for at, part in enumerate(shape.tuple_shapes):
+        yield from shape_indexes(part, (*index, at))
+
+
+def shape_text(shape: Any, *, layout: bool = True) -> str:
     """Return the text of a ShapeProto, with `/*index=5*/` in tuples as since TF 2.5.
 
     Nesting is bounded by the runtime, which refuses messages more than 100 deep.
     """
     type_ = shape.element_type
     if type_ == _TUPLE:
-        return tuple_text(map(shape_text, shape.tuple_shapes))
+        return tuple_text(shape_text(part, layout=layout) for part in shape.tuple_shapes)
     if type_ == _BUFFER:
-        return f"b({''.join(map(shape_text, shape.tuple_shapes))})"
+        inner = "".join(shape_text(part, layout=layout) for part in shape.tuple_shapes)
+        return f"b({inner})"
     dimensions = shape.dimensions
     if any(shape.is_dynamic_dimension):
         sizes = [_dimension(shape, at) for at in range(len(dimensions))]
     else:
         sizes = [str(size) for size in dimensions]
     text = f"{dtype_of(type_) or 'invalid'}[{','.join(sizes)}]"
-    if type_ in (_TOKEN, _OPAQUE) or not shape.HasField("layout"):
+    if not layout or type_ in (_TOKEN, _OPAQUE) or not shape.HasField("layout"):
         return text
     attributes = _attributes(shape.layout)
     if not dimensions and not attributes:
