@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ingest.discover import DumpSet, Problem, check_paths, discover, display
+from ingest.discover import Discovery, DumpSet, Problem, check_paths, discover, display
+from ingest.dump.names import parse_stem
 from ingest.errors import (
     DatabaseError,
     DatabaseLocked,
@@ -267,7 +268,7 @@ class _Import:
         for one in self._pending:
             one.remove_damaged_parts(HEAD)
         self._state = self._look()
-        found = discover(names, known=_known_files(self._state.known))
+        found = _find(names, self._state.known, read_hlo=read_hlo)
         self._outcome.found = len(found.sets)
         self._tasks, self._outcome.unchanged = _plan(
             found.sets, self._state.known, rehash=rehash, read_hlo=read_hlo
@@ -479,7 +480,7 @@ def _dry_run(
                 known = read_known(connection)
         except DatabaseLocked:
             known, known_from = read_saved(staging_folder(target)), "staging"
-    found = discover(names, known=_known_files(known))
+    found = _find(names, known, read_hlo=read_hlo)
     tasks, unchanged = _plan(found.sets, known, rehash=rehash, read_hlo=read_hlo)
     problems = tuple(map(_problem, found.problems))
     tell(Planned(len(found.sets), len(tasks), 0, known_from))
@@ -512,6 +513,17 @@ def default_jobs() -> int:
     except (OSError, ValueError):
         pass  # no cgroup v2: the affinity is all that limits us
     return cores
+
+
+def _find(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
+    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage."""
+    found = discover(names, known=_known_files(known), proto_alone=read_hlo)
+    sets = tuple(
+        one
+        for one in found.sets
+        if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
+    )
+    return replace(found, sets=sets)
 
 
 def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool) -> tuple[list[Task], int]:

@@ -17,7 +17,12 @@ _COMMANDS: Final = {
     "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
-    "db": ("ingest.cli.db:db", "Create, upgrade and inspect a database."),
+    "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),
+    "doctor": ("ingest.cli.doctor:doctor", "Check a database for trouble."),
+    "forget": ("ingest.cli.forget:forget", "Delete runs."),
+    "export": ("ingest.cli.portable:export", "Write runs as Parquet, one folder a table."),
+    "import-export": ("ingest.cli.portable:import_export", "Load what export wrote."),
+    "db": ("ingest.cli.db:db", "Upgrade, inspect and compact a database."),
 }
 """Commands by name: where each is, and its line in the list."""
 

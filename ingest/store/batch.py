@@ -48,6 +48,8 @@ COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
         "maybe_live_out": _BOOL,
         "is_preallocated_temp": _BOOL,
         "kind": _TEXT,
+        "is_tuple": _BOOL,
+        "is_aliased_with_output": _BOOL,
     },
     "values": {
         "value_id": _INT,
@@ -164,6 +166,8 @@ _SOURCE_COLUMNS: Final = {
     "source_via": _TEXT,
     "source_frame_id": _INT,
 }
+_TOLD_COLUMNS: Final = {**_SOURCE_COLUMNS, "opcode": _TEXT, "op_name": _TEXT, "stack_frame_id": _INT}
+"""Columns in the order of `ingest.store.siblings.Source`."""
 
 TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
@@ -225,7 +229,7 @@ class Batch:
 
     def add(self, run_no: int, dump: ParsedDump, beside: Siblings = NO_SIBLINGS) -> None:
         """Add every row of one checked dump and of what lies beside it."""
-        self.add_allocations(run_no, dump.headers)
+        self.add_allocations(run_no, dump.headers, beside.allocation_facts())
         self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
         self.add_values(
             run_no,
@@ -255,8 +259,10 @@ class Batch:
             self.add_tree(run_no, dump.tree)
         self.add_notices(run_no, dump.notices)
 
-    def add_allocations(self, run_no: int, headers: Sequence[Header]) -> None:
-        """Add allocations."""
+    def add_allocations(
+        self, run_no: int, headers: Sequence[Header], facts: Mapping[int, tuple[bool, bool]]
+    ) -> None:
+        """Add allocations; `facts` are is_tuple and is_aliased_with_output by index, from the protobuf."""
         rows = []
         for header in headers:
             flags = header.attributes
@@ -266,7 +272,8 @@ class Batch:
                 flags.is_constant,
                 flags.is_thread_local,
             )
-            rows.append((header.allocation, header.size, *flags[:10], kind))
+            told = facts.get(header.allocation, (None, None))
+            rows.append((header.allocation, header.size, *flags[:10], kind, *told))
         self._extend("allocations", run_no, rows)
 
     def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:
@@ -352,8 +359,8 @@ class Batch:
             ],
         )
         self._extend("aliases", run_no, [astuple(alias) for alias in header.aliases])
-        self._extend("heap_events", run_no, beside.heap_events)
-        self._extend("peak_buffers", run_no, beside.peak_buffers)
+        self._extend("heap_events", run_no, beside.heap_events())
+        self._extend("peak_buffers", run_no, beside.peak_buffers())
         rows = module.instructions
         located = beside.located
         if len(rows) and located is not None:
@@ -488,18 +495,23 @@ class Batch:
         return derived
 
     def _located(self, derived: dict[str, Any]) -> dict[str, Any]:
-        """Return the source columns: what the HLO module tells, else what the instruction text prints."""
-        printed = [derived["source_file"], derived["source_line"]]
-        printed.append(pc.if_else(pc.is_valid(derived["source_file"]), "own", pa.scalar(None, _TEXT)))
-        printed.append(pa.nulls(len(self._sources), _INT))
+        """Return the columns of the source line, and those that fill in for missing instruction texts."""
+        own = pc.if_else(pc.is_valid(derived["source_file"]), "own", pa.scalar(None, _TEXT))
+        nowhere = pa.nulls(len(self._sources), _INT)
+        printed = {**derived, "source_via": own, "source_frame_id": nowhere}
         if not any(self._sources):
-            return dict(zip(_SOURCE_COLUMNS, printed, strict=True))
-        nothing = Source(None, None, None, None)
+            return {name: printed[name] for name in _SOURCE_COLUMNS}
+        nothing = Source(None, None, None, None, None, None, None)
         told = zip(*(source or nothing for source in self._sources), strict=True)
-        known = pa.array([source is not None and source.file is not None for source in self._sources])
+        columns = {
+            name: pa.array(column, type_)
+            for (name, type_), column in zip(_TOLD_COLUMNS.items(), told, strict=True)
+        }
+        located = pc.is_valid(columns["source_file"])
+        without_text = pa.array([number is None for number in self._text_numbers])
         return {
-            name: pc.if_else(known, pa.array(column, type_), other)
-            for (name, type_), column, other in zip(_SOURCE_COLUMNS.items(), told, printed, strict=True)
+            name: pc.if_else(located if name in _SOURCE_COLUMNS else without_text, column, printed[name])
+            for name, column in columns.items()
         }
 
 

@@ -205,7 +205,11 @@ class LargeDump:
         where = (self._run_no, self._directory, suffix)
         match section:
             case Section.ALLOCATIONS:
-                return self._pool.submit(_scan_allocations, source, line, file, where), self._take_allocations
+                facts = self._beside.allocation_facts()
+                return (
+                    self._pool.submit(_scan_allocations, source, line, file, facts, where),
+                    self._take_allocations,
+                )
             case Section.VALUES:
                 self._finish_values()
                 self._dump.sections.add(section)
@@ -532,7 +536,9 @@ def _read(text: _Text) -> str:
     return text if isinstance(text, str) else read_range(text)
 
 
-def _scan_allocations(text: _Text, line: int, file: str, where: _Where) -> _AllocationPiece:
+def _scan_allocations(
+    text: _Text, line: int, file: str, facts: Mapping[int, tuple[bool, bool]], where: _Where
+) -> _AllocationPiece:
     """Scan a piece of the allocations section; write its allocations, return its value lines."""
     run_no, directory, suffix = where
     scan = scan_allocations(_read(text), line, file)
@@ -562,7 +568,7 @@ def _scan_allocations(text: _Text, line: int, file: str, where: _Where) -> _Allo
     check_magnitude("size", "allocations", sizes)
     check_magnitude("offset", "allocations", offsets)
     batch = Batch()
-    batch.add_allocations(run_no, scan.headers)
+    batch.add_allocations(run_no, scan.headers, facts)
     of_piece = [line for line in scan.reuse if line.header >= 0]
     batch.add_reuse(run_no, [(scan.headers[line.header].allocation, line) for line in of_piece])
     write_tables(batch.tables(), directory, suffix)

@@ -424,7 +424,7 @@ heap_events = sa.Table(
     _column("run_id", sa.BigInteger, _RUN, required=True),
     _column("allocation_index", sa.BigInteger, "Arena that the trace is of; NULL where it is not told."),
     _column("position", sa.BigInteger, "Order within the run, from 0.", required=True),
-    _column("kind", sa.String, "alloc, free or share_with.", required=True),
+    _column("kind", sa.String, "alloc, free or share.", required=True),
     _column("value_id", sa.BigInteger, "Value concerned.", required=True),
     _column("share_with_value_id", sa.BigInteger, "Value whose memory it shares; NULL otherwise."),
     _column("computation", sa.String, "Computation of the instruction at which it happens."),

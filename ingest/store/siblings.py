@@ -10,23 +10,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ingest.dump import features
+from ingest.dump.allocations import Attributes, Header
+from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
+from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
 if TYPE_CHECKING:
+    from ingest.hlo.assignment import HloProto
     from ingest.hlo.provenance import Sources
     from ingest.hlo.records import HloText
 
 ROLES: Final = ("hlo", "proto")
 
+MAX_DIFFERENCES: Final = 20
+"""Differences between text and protobuf that are told one by one."""
+
 
 class Source(NamedTuple):
-    """Where an instruction comes from; see `ingest.hlo.provenance`."""
+    """What the HLO module tells of an instruction; of the source line see `ingest.hlo.provenance`."""
 
     file: str | None
     line: int | None
     via: str | None
     frame_id: int | None
+    opcode: str | None
+    op_name: str | None
+    stack_frame_id: int | None
 
 
 def _all_framework(_: str | None) -> bool:
@@ -40,22 +51,54 @@ class Siblings:
     Attributes:
         module: the HLO module, from its text where that is there, else from the protobuf.
         located: source line of each instruction of the module.
-        sources: the same by the instruction's name.
+        sources: what the module tells of each instruction, by its name.
         is_framework: tells a framework's files from the user's.
-        heap_events: rows of `heap_events`.
-        peak_buffers: rows of `peak_buffers`.
+        proto: the protobuf.
         sha256: SHA-256 of each member read, by role.
-        notices: what could not be read, and what differs.
+        notices: what could not be read.
     """
 
-    module: HloText | None = None
+    module: HloText | HloProto | None = None
     located: Sources | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)
     is_framework: Callable[[str | None], bool] = _all_framework
-    heap_events: Sequence[tuple[Any, ...]] = ()
-    peak_buffers: Sequence[tuple[Any, ...]] = ()
+    proto: HloProto | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
     notices: Sequence[Notice] = ()
+
+    def heap_events(self) -> list[tuple[Any, ...]]:
+        """Return the rows of `heap_events`."""
+        if self.proto is None:
+            return []
+        events = [
+            (trace.allocation_index, event) for trace in self.proto.heap_traces for event in trace.events
+        ]
+        return [
+            (
+                allocation,
+                position,
+                event.kind,
+                event.value_id,
+                event.shares_with,
+                event.computation,
+                event.instruction,
+            )
+            for position, (allocation, event) in enumerate(events)
+        ]
+
+    def peak_buffers(self) -> list[tuple[int, int]]:
+        """Return the rows of `peak_buffers`."""
+        if self.proto is None:
+            return []
+        return [(peak.allocation_index, id_) for peak in self.proto.peak_buffers for id_ in peak.value_ids]
+
+    def allocation_facts(self) -> dict[int, tuple[bool, bool]]:
+        """Return is_tuple and is_aliased_with_output of each allocation by its index."""
+        if self.proto is None:
+            return {}
+        return {
+            one.index: (one.is_tuple, one.is_parameter_aliased_with_output) for one in self.proto.allocations
+        }
 
 
 NO_SIBLINGS: Final = Siblings()
@@ -68,25 +111,130 @@ def read_siblings(directory: str, members: Mapping[str, str]) -> Siblings:
         directory: where the set lies.
         members: file name of each member by role; those of other roles are passed over.
     """
-    if "hlo" not in members:
+    if not members.keys() & set(ROLES):
         return NO_SIBLINGS
+    notices: list[Notice] = []
+    text: HloText | None = None
+    proto: HloProto | None = None
+    if "hlo" in members:
+        from ingest.hlo.text import read_hlo_text
+
+        path = os.path.join(directory, members["hlo"])
+        try:
+            text = read_hlo_text(path)
+        except DumpError as error:
+            notices.append(_unread(path, error))
+    if "proto" in members:
+        from ingest.hlo.proto import read_proto
+
+        path = os.path.join(directory, members["proto"])
+        try:
+            proto = read_proto(path)
+        except DumpError as error:
+            notices.append(_unread(path, error))
+    return siblings_of(text, proto, notices)
+
+
+def siblings_of(text: HloText | None, proto: HloProto | None, notices: Sequence[Notice] = ()) -> Siblings:
+    """Put together what an HLO text and a protobuf tell; the text goes first where both are there."""
     from ingest.hlo.frames import FrameworkRule, Stacks
     from ingest.hlo.provenance import locate
-    from ingest.hlo.text import read_hlo_text
 
-    path = os.path.join(directory, members["hlo"])
-    try:
-        module = read_hlo_text(path)
-    except DumpError as error:
-        return Siblings(notices=(Notice(path, error.line, error.kind, error.message, error.text),))
+    module = text or proto
+    if module is None:
+        return Siblings(notices=notices)
     rule = FrameworkRule.from_environment()
-    located = locate(module.instructions, Stacks(module.frames, rule))
-    rows = map(Source, located.file, located.line, located.via, located.frame_id)
+    rows = module.instructions
+    located = locate(rows, Stacks(module.frames, rule))
+    sources = map(
+        Source,
+        located.file,
+        located.line,
+        located.via,
+        located.frame_id,
+        rows.opcode,
+        rows.op_name,
+        rows.stack_frame_id,
+    )
+    read = {"hlo": text, "proto": proto}
     return Siblings(
         module,
         located,
-        dict(zip(module.instructions.instruction, rows, strict=True)),
+        dict(zip(rows.instruction, sources, strict=True)),
         rule,
-        sha256={"hlo": module.content_sha256},
-        notices=module.problems,
+        proto,
+        {role: one.content_sha256 for role, one in read.items() if one is not None},
+        [*notices, *(problem for one in read.values() if one is not None for problem in one.problems)],
     )
+
+
+def note_differences(proto: HloProto, dump: ParsedDump, file: str) -> list[Notice]:
+    """Note what the protobuf tells differently than the dump's text."""
+    from ingest.dump.parse import to_records
+    from ingest.hlo.compare import compare
+
+    found = compare(proto, to_records(dump))
+    notices = [Notice(file, None, "proto-differs", one.message) for one in found[:MAX_DIFFERENCES]]
+    if len(found) > MAX_DIFFERENCES:
+        notices.append(Notice(file, None, "proto-differs", f"{len(found)} differences in all"))
+    return notices
+
+
+def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
+    """Make a dump of a protobuf that lies alone: its allocations and values.
+
+    Raises:
+        DumpError: it holds no buffer assignment.
+    """
+    if not proto.has_assignment:
+        raise DumpError(
+            "no-buffer-assignment",
+            "the protobuf holds no buffer assignment; one of a later stage does",
+            file=file,
+        )
+    values: dict[int, list[tuple[str, ...]]] = {}
+    dump = ParsedDump(features={features.PROTOBUF_ALONE}, text_bytes=proto.proto_bytes)
+    for value in proto.values:
+        row = (
+            str(value.value_id),
+            value.instruction,
+            "" if value.is_array else value.shape_index,
+            " (phi)" if value.is_phi else "",
+            str(value.color),
+            str(value.size),
+            str(value.offset),
+            value.shape or "",
+        )
+        values.setdefault(value.allocation_index, []).append(row)
+        dump.values.append(row)
+        dump.ids.append(value.value_id)
+        dump.allocation_of.append(value.allocation_index)
+        dump.offsets.append(value.offset)
+        dump.sizes.append(value.size)
+    for one in proto.allocations:
+        attributes = Attributes(
+            one.color,
+            None,
+            one.parameter_number,
+            one.parameter_shape_index,
+            None,
+            None,
+            one.is_constant,
+            one.is_thread_local,
+            one.maybe_live_out,
+            one.is_preallocated_temp,
+            (),
+        )
+        dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
+    check_headers(dump.headers, 0, file)
+    check_bounds(
+        dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in dump.headers]
+    )
+    check_unique(dump.ids)
+    check_numbers(dump)
+    dump.tiled = any("T(" in row[7] for row in dump.values)
+    return dump
+
+
+def _unread(path: str, error: DumpError) -> Notice:
+    return Notice(path, error.line, error.kind, error.message, error.text)

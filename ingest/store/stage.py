@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -21,7 +21,9 @@ from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, write_tables
 from ingest.store.known import KnownRun
-from ingest.store.siblings import Siblings, read_siblings
+from ingest.store.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
+
+_Parsed = TypeVar("_Parsed")
 
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
@@ -109,10 +111,10 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     runs: list[tuple[Any, ...]] = []
     files: list[tuple[Any, ...]] = []
     for task in tasks:
-        dump = parse_unless_unfinished(task, result, _parse_whole)
-        if dump is None:
+        parsed = parse_unless_unfinished(task, result, _parse_whole)
+        if parsed is None:
             continue
-        beside = read_beside(task.dump_set, dump)
+        dump, beside = parsed
         if known_already(task, dump, result):
             continue
         batch.add(task.run_no, dump, beside)
@@ -136,11 +138,11 @@ def write_run_tables(
 
 
 def parse_unless_unfinished(
-    task: Task, result: Staged, parse: Callable[[DumpSet], ParsedDump]
-) -> ParsedDump | None:
+    task: Task, result: Staged, parse: Callable[[DumpSet], _Parsed]
+) -> _Parsed | None:
     """Parse a set; put a damaged one to the rejects, one that is still being written to the unfinished."""
     try:
-        dump = parse(task.dump_set)
+        parsed = parse(task.dump_set)
     except DumpError as error:
         newest = max(member.mtime_ns for member in task.dump_set.members) / 1e9
         if _has_changed(task.dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
@@ -151,7 +153,7 @@ def parse_unless_unfinished(
     if _has_changed(task.dump_set):
         result.unfinished.append(task)
         return None
-    return dump
+    return parsed
 
 
 def known_already(task: Task, dump: ParsedDump, result: Staged) -> bool:
@@ -165,13 +167,44 @@ def known_already(task: Task, dump: ParsedDump, result: Staged) -> bool:
 
 
 def _completed(task: Task, dump: ParsedDump) -> KnownRun | None:
-    """Return the newest known run with the same primary content."""
-    same = [known for known in task.known if known.sha256.get("primary") == dump.sha256["primary"]]
-    return same[-1] if same else None
+    """Return the newest known run with the same primary content, else of the same protobuf alone."""
+    for role in ("primary", "proto"):
+        same = [
+            known
+            for known in task.known
+            if role in dump.sha256
+            and known.sha256.get(role) == dump.sha256[role]
+            and (role == "primary" or "primary" not in known.sha256)
+        ]
+        if same:
+            return same[-1]
+    return None
 
 
-def _parse_whole(dump_set: DumpSet) -> ParsedDump:
-    return parse_set(text_files(dump_set))
+def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
+    """Parse a set and what lies beside it; a protobuf alone is a dump too."""
+    files = text_files(dump_set)
+    if "primary" not in files:
+        return _parse_proto(dump_set)
+    dump = parse_set(files)
+    beside = read_beside(dump_set, dump)
+    if beside.proto is not None:
+        path = next(one.file_name for one in dump_set.members if one.role == "proto")
+        dump.notices += note_differences(beside.proto, dump, os.path.join(dump_set.directory, path))
+    return dump, beside
+
+
+def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
+    from ingest.hlo.proto import read_proto
+
+    [member] = [one for one in dump_set.members if one.role == "proto"]
+    path = os.path.join(dump_set.directory, member.file_name)
+    proto = read_proto(path)
+    dump = dump_of_proto(proto, path)
+    beside = siblings_of(None, proto)
+    dump.notices += beside.notices
+    dump.sha256 |= beside.sha256
+    return dump, beside
 
 
 def text_files(dump_set: DumpSet) -> dict[str, str]:
@@ -233,7 +266,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         name.backend or ("tpu" if dump.tiled else None),
         name.stage,
         name.dump_time,
-        dump.sha256["primary"],
+        dump.sha256.get("primary") or dump.sha256["proto"],
         dump.text_bytes,
         sorted(dump.features),
         dump.total,
