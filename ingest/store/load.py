@@ -98,9 +98,20 @@ def load_parts(
             QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
         ),
         held AS (
-            SELECT s.run_no, max(r.run_id) AS run_id
-            FROM staged AS s JOIN runs AS r USING (dump_dir, stem, content_sha256)
-            GROUP BY s.run_no
+            SELECT run_no, max(run_id) AS run_id
+            FROM (
+                SELECT s.run_no, r.run_id
+                FROM staged AS s JOIN runs AS r USING (dump_dir, stem, content_sha256)
+                UNION ALL
+                -- The text of a module whose protobuf came alone.
+                SELECT s.run_no, r.run_id
+                FROM staged AS s
+                JOIN read_parquet($files) AS f ON f.run_no = s.run_no AND f.role = 'proto'
+                JOIN runs AS r ON (r.dump_dir, r.stem) = (s.dump_dir, s.stem)
+                    AND list_contains(r.format, 'protobuf_alone')
+                JOIN run_files AS m ON m.run_id = r.run_id AND m.content_sha256 = f.content_sha256
+            )
+            GROUP BY run_no
         ),
         completed AS (
             SELECT DISTINCT h.run_no, h.run_id

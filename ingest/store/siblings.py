@@ -15,6 +15,7 @@ from ingest.dump.allocations import Attributes, Header
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
+from ingest.dump.used_values import UsedScan
 from ingest.errors import DumpError
 
 if TYPE_CHECKING:
@@ -226,6 +227,8 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
             (),
         )
         dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
+    if proto.positions:
+        dump.used = _used_of_proto(proto)
     check_headers(dump.headers, 0, file)
     check_bounds(
         dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in dump.headers]
@@ -234,6 +237,23 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
     check_numbers(dump)
     dump.tiled = any("T(" in row[7] for row in dump.values)
     return dump
+
+
+def _used_of_proto(proto: HloProto) -> UsedScan:
+    """Return the positions that a protobuf tells, as if a text told them; it tells no uses."""
+    places: dict[int, list[tuple[str, str]]] = {}
+    for place in proto.positions:
+        places.setdefault(place.value_id, []).append((place.instruction, place.shape_index))
+    of_value = [places.get(value.value_id, []) for value in proto.values]
+    return UsedScan(
+        [("",) * 8] * len(proto.values),
+        [place for found in of_value for place in found],
+        [len(found) for found in of_value],
+        [],
+        [0] * len(proto.values),
+        set(),
+        [],
+    )
 
 
 def _unread(path: str, error: DumpError) -> Notice:
