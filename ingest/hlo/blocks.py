@@ -11,8 +11,8 @@ from ingest.errors import DumpError
 
 __all__ = ["BLOCK_BYTES", "LineBlocks"]
 
-BLOCK_BYTES: Final = 4 << 20
-"""Bytes of a block: fixed costs are below 1 %, and a reader needs about 40 MB."""
+BLOCK_BYTES: Final = 256 << 10
+"""Bytes of a block: what is made of it stays in the processor's cache (4 MiB take 25 % longer)."""
 
 _MAX_LINE: Final = 16 << 20
 _KEPT_TAIL: Final = 64 << 10

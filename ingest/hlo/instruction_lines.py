@@ -54,6 +54,9 @@ _UNREAD: Final = ('"', "\n", ", metadata=")
 
 _STRINGS: Final = re.compile(_STRING)
 
+_BATCH: Final = 500
+"""Instructions that are taken into the columns at once: many, for calls cost; few, for they stay in cache."""
+
 Problem = Callable[[int, str, str], None]
 """Takes the place in the text, what is wrong, and the text concerned."""
 
@@ -72,6 +75,24 @@ def last_instruction(text: str) -> int:
     return 0 if _START.match(text) else -1
 
 
+class _Shapes(dict[str, str]):
+    def __missing__(self, shape: str) -> str:
+        self[shape] = shape
+        return shape
+
+
+class _Texts(dict[str, str | None]):
+    def __missing__(self, escaped: str) -> str:
+        text = self[escaped] = unescape(escaped)
+        return text
+
+
+class _Numbers(dict[str, int | None]):
+    def __missing__(self, digits: str) -> int:
+        number = self[digits] = int(digits)
+        return number
+
+
 class InstructionScanner:
     """Scan instruction lines into `columns`, which are complete after `flush`."""
 
@@ -79,7 +100,11 @@ class InstructionScanner:
         self.columns = InstructionColumns()
         self._problem = problem
         self._rows: list[Row] = []
-        self._known: dict[str, str] = {}
+        # The same shapes, op_names, files and numbers come again and again: equal ones share their memory,
+        # and what is known costs a look-up without a call.
+        self._shapes = _Shapes()
+        self._texts = _Texts({"": None})
+        self._numbers = _Numbers({"": None})
 
     def scan(self, computation: str, text: str, start: int, end: int) -> None:
         """Scan the whole lines of `text` from `start` to `end`, all of one computation."""
@@ -88,6 +113,8 @@ class InstructionScanner:
             rows = self._scan_records(text, start, end)
         self._rows += rows
         self.columns.computation += [computation] * len(rows)
+        if len(self._rows) >= _BATCH:
+            self.flush()
 
     def flush(self) -> None:
         """Take what is scanned into the columns; many lines at once, as each call has its cost."""
@@ -97,12 +124,10 @@ class InstructionScanner:
             *self._rows, strict=True
         )
         self._rows = []
-        # The same shapes, op_names and files come again and again; equal ones share their memory.
-        known = self._known.setdefault
         columns, first = self.columns, len(self.columns)
         columns.instruction += names
         columns.opcode += map(intern, opcodes)
-        columns.shape += [known(shape, shape) for shape in shapes]
+        columns.shape += map(self._shapes.__getitem__, shapes)
         columns.operands += [
             ()
             if not text or opcode in _LITERAL
@@ -112,10 +137,10 @@ class InstructionScanner:
             for opcode, text in zip(opcodes, operands, strict=True)
         ]
         columns.is_root += map(bool, roots)
-        columns.op_name += [known(name, unescape(name)) if name else None for name in op_names]
-        columns.source_file += [known(file, unescape(file)) if file else None for file in files]
-        columns.source_line += [int(line) if line else None for line in lines]
-        columns.stack_frame_id += [int(frame) if frame else None for frame in frames]
+        columns.op_name += map(self._texts.__getitem__, op_names)
+        columns.source_file += map(self._texts.__getitem__, files)
+        columns.source_line += map(self._numbers.__getitem__, lines)
+        columns.stack_frame_id += map(self._numbers.__getitem__, frames)
         columns.called_computations += [_called(head) if "=" in head else () for head in heads]
         self._mend(first, heads, tails)
 
@@ -124,16 +149,20 @@ class InstructionScanner:
 
         A string before the metadata may hold what looks like it; rare fields stand among the usual ones.
         """
+        unread = [
+            row
+            for row, (head, tail) in enumerate(zip(heads, tails, strict=True))
+            if (tail and tail.startswith(_UNREAD)) or ("{" in head and head.count("{") != head.count("}"))
+        ]
         columns = self.columns
-        for row, (head, tail) in enumerate(zip(heads, tails, strict=True), first):
-            if tail.startswith(_UNREAD) or head.count("{") != head.count("}"):
-                text = head + tail
-                told = parse_instruction("a = s[] b()" + text)
-                columns.op_name[row] = told.op_name
-                columns.source_file[row] = told.source_file
-                columns.source_line[row] = told.source_line
-                columns.stack_frame_id[row] = told.stack_frame_id
-                columns.called_computations[row] = _called(text)
+        for row in unread:
+            text = heads[row] + tails[row]
+            told = parse_instruction("a = s[] b()" + text)
+            columns.op_name[first + row] = told.op_name
+            columns.source_file[first + row] = told.source_file
+            columns.source_line[first + row] = told.source_line
+            columns.stack_frame_id[first + row] = told.stack_frame_id
+            columns.called_computations[first + row] = _called(text)
 
     def _scan_records(self, text: str, start: int, end: int) -> list[Row]:
         """Take lines apart that do not all hold one instruction each."""

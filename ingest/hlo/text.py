@@ -61,17 +61,19 @@ class _Reader:
         self._line = 1
 
     def read(self) -> HloText:
+        waiting: list[str] = []
+        length, wanted = 0, 0
         for block in self._blocks:
-            self._text += block
-            if self._header is None and not self._take_top(final=False):
-                continue
-            # What follows an instruction may still belong to it.
-            cut = last_instruction(self._text)
-            if cut > 0:
-                self._take_body(cut, final=False)
-            elif len(self._text) > _MAX_PENDING:
-                self._problem(0, "64 MiB without an instruction are left out", self._text)
-                self._drop(len(self._text))
+            waiting.append(block)
+            length += len(block)
+            if length >= wanted:
+                self._text += "".join(waiting)
+                waiting.clear()
+                self._take_blocks()
+                length = len(self._text)
+                # What is left is looked at again when it has doubled: a part that never ends costs no more.
+                wanted = 2 * length
+        self._text += "".join(waiting)
         if self._header is None:
             self._take_top(final=True)
         self._take_body(len(self._text), final=True)
@@ -86,6 +88,18 @@ class _Reader:
             self._blocks.sha256,
             self._blocks.text_bytes,
         )
+
+    def _take_blocks(self) -> None:
+        """Read what is whole of the text so far."""
+        if self._header is None and not self._take_top(final=False):
+            return
+        # What follows an instruction may still belong to it.
+        cut = last_instruction(self._text)
+        if cut > 0:
+            self._take_body(cut, final=False)
+        elif len(self._text) > _MAX_PENDING:
+            self._problem(0, "64 MiB without an instruction are left out", self._text)
+            self._drop(len(self._text))
 
     def _take_top(self, *, final: bool) -> bool:
         """Read what stands before the first computation; return whether all of it is here."""
