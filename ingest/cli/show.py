@@ -20,7 +20,7 @@ _BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "file_bytes")
 @click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Buffers at the peak.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(run: int, database: str, top: int, format_: str) -> None:
-    """Show one run: its figures, its memory by role, and the buffers live at its peak.
+    """Show one run: its figures, its memory by role, the buffers live at its peak and who made them.
 
     RUN is a run_id as `xbuf runs` lists them.
 
@@ -43,6 +43,40 @@ def show(run: int, database: str, top: int, format_: str) -> None:
         "table",
         f"\nLive at the peak, the {top} largest",
     )
+    _print_stacks(database, run, top)
+
+
+def _print_stacks(database: str, run: int, top: int) -> None:
+    """Print which lines of the user's program the buffers at the peak come from."""
+    from ingest.hlo.frames import FrameworkRule, Stacks, format_stack
+    from ingest.hlo.records import SourceFrame
+    from ingest.query.blocks import create_temporary
+    from ingest.query.cells import escape
+    from ingest.store.database import open_database
+
+    with open_database(database, read_only=True) as connection:
+        create_temporary(connection)
+        buffers = connection.execute(
+            'SELECT p."value", p.bytes_at_peak, v.source_frame_id, v.source_file, v.source_line'
+            ' FROM values_at_peak AS p JOIN "values" AS v USING (run_id, value_id)'
+            " WHERE run_id = $run AND v.source_file IS NOT NULL"
+            " ORDER BY p.bytes_at_peak DESC, value_id LIMIT $top",
+            {"run": run, "top": top},
+        ).fetchall()
+        frames = connection.execute(
+            "SELECT frame_id, parent_frame_id, function, file, line FROM source_frames WHERE run_id = ?",
+            [run],
+        ).fetchall()
+    if not buffers:
+        return
+    is_framework = FrameworkRule.from_environment()
+    stacks = Stacks([SourceFrame(*frame) for frame in frames], is_framework)
+    click.echo("\nWhere they come from, innermost line of your program first")
+    for name, size, frame_id, file, line in buffers:
+        stack = stacks.stack(frame_id)
+        own = [frame for frame in stack if not is_framework(frame.file)] or stack
+        where = format_stack(own) if own else f"{file.rpartition('/')[2]}:{line}"
+        click.echo(escape(f"{name}, {human_bytes(size)}, {where}"))
 
 
 def _facts(database: str, run: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ CREATE OR REPLACE MACRO stack_of(run_id, value_id) AS TABLE
 WITH RECURSIVE walk AS (
     SELECT f.run_id, f.parent_frame_id, f."function", f.file, f.line, f.is_framework, 0 AS depth
     FROM "values" AS v
-    JOIN source_frames AS f ON f.run_id = v.run_id AND f.frame_id = v.stack_frame_id
+    JOIN source_frames AS f ON f.run_id = v.run_id AND f.frame_id = coalesce(v.source_frame_id, v.stack_frame_id)
     WHERE v.run_id = run_id AND v.value_id = value_id
     UNION ALL
     -- The limit ends a damaged table that goes in circles.
