@@ -51,6 +51,7 @@ from ingest.store.known import (
     Known,
     add_staged,
     fetch_known,
+    has_saved_known,
     is_unchanged,
     read_known,
     read_saved,
@@ -376,11 +377,12 @@ class _Import:
             or self._has_new_rejects()
             or (not self._state.locked and self._state.queries != shipped_digest(VERSION))
         )
+        has_saved = has_saved_known(self._staging)
         started = time.monotonic()
         try:
             with self._window(patient=has_news) as window:
                 loaded = self._load_journals(window.connection)
-                known = fetch_known(window.connection) if has_news else None
+                known = fetch_known(window.connection) if has_news or not has_saved else None
         except DatabaseLocked:
             if has_news:
                 raise

@@ -16,11 +16,17 @@ _OF_IMPORTS = ("imports", "rejects")
 _NOT_CONTENT = ("alembic_version", "saved_queries")
 
 
-def differences(first: Path, second: Path, *, with_imports: bool = False) -> dict[str, tuple[int, int]]:
+def differences(
+    first: Path, second: Path, *, with_imports: bool = False, runs_of_first: bool = False
+) -> dict[str, tuple[int, int]]:
     """Return how many rows each table has in only the first or only the second database.
 
     Numbers of runs and imports and the moments of imports do not count; a run is known by its directory, stem
-    and content. With `with_imports`, the history of imports and their rejects counts too.
+    and content.
+
+    Args:
+        with_imports: the history of imports and their rejects counts too.
+        runs_of_first: of the second, only runs that the first has count.
     """
     with duckdb.connect() as both:
         for name, path in (("a", first), ("b", second)):
@@ -32,6 +38,8 @@ def differences(first: Path, second: Path, *, with_imports: bool = False) -> dic
             if table in _NOT_CONTENT or (table in _OF_IMPORTS and not with_imports):
                 continue
             a, b = (_rows(both, name, table) for name in "ab")
+            if runs_of_first and table not in _OF_IMPORTS:
+                b = f"FROM ({b}) AS q SEMI JOIN a.runs AS f ON {_same_run(table)}"
             only = [_count(both, f"{one} EXCEPT ALL {other}") for one, other in ((a, b), (b, a))]
             if any(only):
                 found[table] = (only[0], only[1])
@@ -63,6 +71,12 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> str:
         f"SELECT r.dump_dir AS of_dir, r.stem AS of_stem, r.content_sha256 AS of_content, {kept}"
         f' FROM {name}."{table}" AS t JOIN {name}.runs AS r USING (run_id)'
     )
+
+
+def _same_run(table: str) -> str:
+    if table == "runs":
+        return "(q.dump_dir, q.stem, q.content_sha256) = (f.dump_dir, f.stem, f.content_sha256)"
+    return "(q.of_dir, q.of_stem, q.of_content) = (f.dump_dir, f.stem, f.content_sha256)"
 
 
 def _tables(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:

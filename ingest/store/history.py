@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -62,6 +62,7 @@ def load_journal(
             runs += load_parts(
                 connection, group, import_id, labels=record.labels, replace=record.replace
             ).runs
+            _count_loaded(connection, import_id)
             if number == len(groups):
                 _end_import(connection, import_id, record)
             connection.commit()
@@ -163,11 +164,18 @@ def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -
     return import_id
 
 
+def _count_loaded(connection: duckdb.DuckDBPyConnection, import_id: int) -> None:
+    """Keep the count right after every transaction: a killed load may not be gone on with."""
+    connection.execute(
+        "UPDATE imports SET loaded = (SELECT count(*) FROM runs WHERE import_id = $1) WHERE import_id = $1",
+        [import_id],
+    )
+
+
 def _end_import(connection: duckdb.DuckDBPyConnection, import_id: int, record: ImportRecord) -> None:
     """Complete the row; one that is complete stays, where a kill came between commit and tidying up."""
     connection.execute(
-        "UPDATE imports SET status = $status, finished_at = $finished_at::TIMESTAMP,"
-        " loaded = (SELECT count(*) FROM runs WHERE import_id = $import_id)"
+        "UPDATE imports SET status = $status, finished_at = $finished_at::TIMESTAMP"
         " WHERE import_id = $import_id AND finished_at IS NULL",
         {"status": record.status, "finished_at": record.finished_at, "import_id": import_id},
     )
@@ -214,7 +222,8 @@ def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEnt
             "SELECT import_id, started_at, finished_at, status, found, loaded, unchanged, rejected,"
             " unfinished, tool_version, host, sources FROM imports"
         ).fetchall()
-    entries = [HistoryEntry(*row[:-1], tuple(row[-1] or ())) for row in rows]
+    entries = [HistoryEntry(*row) for row in rows]
+    entries = [replace(entry, sources=tuple(entry.sources or ())) for entry in entries]
     recorded = {(entry.started_at, entry.host) for entry in entries}
     journals = read_journals(database)
     for journal in journals:

@@ -23,6 +23,7 @@ __all__ = [
     "KnownRun",
     "add_staged",
     "fetch_known",
+    "has_saved_known",
     "is_unchanged",
     "read_known",
     "read_saved",
@@ -79,6 +80,11 @@ def save_known(table: pa.Table, staging: Path) -> None:
         unnamed.replace(staging / _SAVED)
     except OSError as error:
         raise explain(str(staging), error) from error
+
+
+def has_saved_known(staging: Path) -> bool:
+    """Tell whether something is written down; a kill may have come before that."""
+    return (staging / _SAVED).exists()
 
 
 def read_saved(staging: Path) -> Known:

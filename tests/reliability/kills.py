@@ -1,0 +1,267 @@
+"""Kill imports with SIGKILL, at random moments and at every step, and look at what is left.
+
+    python -m tests.reliability.kills --kills 200 --seed 1      # about 15 minutes
+    python -m tests.reliability.kills --every-step
+
+After each kill the database opens in plain DuckDB without a repair, every run in it is whole and equal to
+the same run of an undisturbed import, no row belongs to a run that is not there, and a published snapshot is
+one of the whole states. Then the import is run again, often to be killed once more. The one that is left to
+end makes the database equal to the undisturbed one, table by table, shows the killed ones as interrupted,
+and leaves nothing beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tests.content import differences, orphans
+from tests.dump_sets import DATA
+from tests.shells import Shell
+
+ROOT = Path(__file__).resolve().parents[2]
+VICTIM = Path(__file__).with_name("victim.py")
+PAST = 1_700_000_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an import is run: beside a reader (then by copy) or alone, with how many workers, publishing."""
+
+    reader: bool
+    jobs: int
+    publish: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{'by copy' if self.reader else 'in place'}, {self.jobs} jobs"
+            f"{', publishing' if self.publish else ''}"
+        )
+
+
+WAYS = tuple(
+    Way(reader, jobs, publish) for reader in (False, True) for jobs in (1, 2) for publish in (False, True)
+)
+
+
+@dataclass
+class Tally:
+    """What a series of kills met."""
+
+    kills: int = 0
+    survived: int = 0
+    by_way: Counter[str] = field(default_factory=Counter)
+    runs_left: Counter[str] = field(default_factory=Counter)
+
+
+class Site:
+    """Dumps, a database with the first few of them, and the database that an undisturbed import makes."""
+
+    def __init__(self, folder: Path, dumps: int = 60) -> None:
+        self.folder = folder
+        self.first, self.dumps = folder / "first", folder / "dumps"
+        sources = sorted(path for path in (DATA / "dumps").iterdir() if path.is_dir())
+        taken = 0
+        for number, source in enumerate(sources):
+            if taken >= dumps:
+                break
+            target = shutil.copytree(source, self.dumps / source.name)
+            taken += len(list(target.glob("*-buffer-assignment.txt")))
+            if number < 2:
+                shutil.copytree(source, self.first / "dumps" / source.name)
+        for path in self.dumps.rglob("*"):
+            os.utime(path, (PAST, PAST))
+        self.start = folder / "start.duckdb"
+        self.whole = folder / "whole.duckdb"
+        begun = time.monotonic()
+        self._import(self.whole)
+        self.seconds = time.monotonic() - begun
+        # The first runs come from the same place, so that the next import knows them.
+        hidden = folder / "hidden"
+        self.dumps.rename(hidden)
+        (self.first / "dumps").rename(self.dumps)
+        for path in self.dumps.rglob("*"):
+            os.utime(path, (PAST, PAST))
+        self._import(self.start)
+        shutil.rmtree(self.dumps)
+        hidden.rename(self.dumps)
+
+    def _import(self, database: Path) -> None:
+        subprocess.run(command(self.dumps, database), check=True, stdout=subprocess.PIPE, cwd=ROOT)
+
+
+def command(dumps: Path, database: Path, *options: str) -> list[str]:
+    """Return the command line of a victim."""
+    return [sys.executable, str(VICTIM), str(dumps), str(database), *options]
+
+
+def attack(
+    site: Site, way: Way, chooser: random.Random, tally: Tally, *, step: int | None = None, again: float = 0.4
+) -> None:
+    """Kill one import, or several in a row, check each time, then let one end and compare.
+
+    Args:
+        step: kill at this step of the first import; None for a random moment.
+        again: how likely the next import is killed, too.
+    """
+    folder = Path(tempfile.mkdtemp(dir=site.folder))
+    database, snapshot = folder / "xbuf.duckdb", folder / "team.duckdb"
+    shutil.copy(site.start, database)
+    options = ["--jobs", str(way.jobs), *(["--publish", str(snapshot)] if way.publish else [])]
+    interrupted = 0
+    try:
+        while True:
+            reader = Shell(database, read_only=True) if way.reader else None
+            try:
+                extra = [] if step is None else ["--kill-at", str(step)]
+                killed = _run_and_kill(command(site.dumps, database, *options, *extra), site, chooser, step)
+                if reader is not None:
+                    # Whatever happened, the reader's snapshot is whole.
+                    reader.run("SELECT count(*), sum(size_bytes) FROM values")
+            finally:
+                if reader is not None:
+                    reader.kill()
+            step = None
+            tally.kills += killed
+            tally.survived += not killed
+            tally.by_way[str(way)] += killed
+            _check(site, database, snapshot)
+            runs = count(database, "SELECT count(*) FROM runs")
+            tally.runs_left["all" if runs == count(site.whole, "SELECT count(*) FROM runs") else "part"] += (
+                killed
+            )
+            interrupted += killed
+            if not killed or chooser.random() > again:
+                break
+        done = subprocess.run(
+            command(site.dumps, database, *options), capture_output=True, text=True, cwd=ROOT, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        _check(site, database, snapshot)
+        compare_whole(site, database)
+        if way.publish:
+            assert differences(site.whole, snapshot) == {}
+        statuses = Counter(dict(_rows(database, "SELECT status, count(*) FROM imports GROUP BY 1")))
+        assert statuses["ok"] >= 2, statuses
+        assert set(statuses) <= {"ok", "interrupted"}, statuses
+        assert statuses["interrupted"] <= interrupted, statuses
+        left = {path.name for path in folder.iterdir()}
+        assert left <= {"xbuf.duckdb", "xbuf.duckdb.lock", "xbuf.duckdb.staging", "team.duckdb"}, left
+        assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["known.parquet"]
+    except BaseException:
+        kept = Path(tempfile.mkdtemp(prefix="xbuf-killed-")) / "site"
+        shutil.copytree(folder, kept)
+        print(f"{way}: kept for a look: {kept}", file=sys.stderr)
+        raise
+    shutil.rmtree(folder)
+
+
+def compare_whole(site: Site, database: Path) -> None:
+    """Compare with an undisturbed import, table by table."""
+    assert differences(site.whole, database) == {}
+    loaded = count(database, "SELECT sum(loaded) FROM imports")
+    assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
+
+
+def _run_and_kill(arguments: Sequence[str], site: Site, chooser: random.Random, step: int | None) -> bool:
+    """Run a victim and kill it from outside, unless it kills itself; tell whether it was killed."""
+    victim = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, cwd=ROOT
+    )
+    if step is None:
+        # The first tenth is the start of Python.
+        delay = site.seconds * chooser.uniform(0.15, 1.1)
+        try:
+            victim.wait(delay)
+        except subprocess.TimeoutExpired:
+            if chooser.random() < 0.5:
+                victim.kill()  # its workers must end by themselves
+            else:
+                os.killpg(victim.pid, signal.SIGKILL)
+    _, error = victim.communicate(timeout=120)
+    assert victim.returncode in (0, -signal.SIGKILL), error.decode()
+    return victim.returncode != 0
+
+
+def _check(site: Site, database: Path, snapshot: Path) -> None:
+    """Check that the database is whole as it is, without any repair."""
+    for path in (database, snapshot):
+        if path is snapshot and not path.exists():
+            continue
+        assert orphans(path) == {}
+        assert differences(path, site.whole, runs_of_first=True) == {}
+
+
+def count(database: Path, query: str) -> int:
+    """Return one number from a database, read by DuckDB alone."""
+    return int(_rows(database, query)[0][0])
+
+
+def _rows(database: Path, query: str) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(database), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def count_steps(site: Site, way: Way) -> int:
+    """Return how many steps an undisturbed import takes."""
+    folder = Path(tempfile.mkdtemp(dir=site.folder))
+    database = folder / "xbuf.duckdb"
+    shutil.copy(site.start, database)
+    options = ["--jobs", str(way.jobs), *(["--publish", str(folder / "team.duckdb")] if way.publish else [])]
+    reader = Shell(database, read_only=True) if way.reader else None
+    done = subprocess.run(
+        command(site.dumps, database, *options), capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    if reader is not None:
+        reader.kill()
+    shutil.rmtree(folder)
+    return int(done.stdout)
+
+
+def main() -> None:
+    """Run a long series and print what it met."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
+    parser.add_argument("--every-step", action="store_true")
+    arguments = parser.parse_args()
+    chooser, tally, begun = random.Random(arguments.seed), Tally(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        site = Site(Path(folder))
+        print(f"seed {arguments.seed}; an undisturbed import takes {site.seconds:.1f} s", flush=True)
+        if arguments.every_step:
+            for way in (Way(False, 1, True), Way(True, 1, True)):
+                steps = count_steps(site, way)
+                print(f"{way}: {steps} steps", flush=True)
+                for step in range(1, steps + 1):
+                    attack(site, way, chooser, tally, step=step, again=0)
+        while not arguments.every_step and tally.kills < arguments.kills:
+            attack(site, chooser.choice(WAYS), chooser, tally)
+            if sys.stdout.isatty():
+                print(f"\r{tally.kills} kills", end="", flush=True)
+    seconds = time.monotonic() - begun
+    left = tally.runs_left
+    print(f"{tally.kills} kills in {seconds:.0f} s; {tally.survived} imports ended before theirs")
+    print(f"after the kill all runs were there {left['all']} times, a part {left['part']} times")
+    for name, kills in sorted(tally.by_way.items()):
+        print(f"  {kills:4} {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""An import that can be killed at any of its steps; run as a program by `tests.reliability.kills`.
+
+Python tells an audit hook about every file that is opened, renamed, made or removed and every process that
+is started. The steps that concern the database's folder are counted; at the chosen one the process kills
+itself with SIGKILL, before the step is done. What DuckDB does inside one of its calls is not seen here:
+the kills from outside, at random moments, are for that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+# Small chunks and transactions: many places to be killed at with few dumps.
+CHUNK_SETS = 8
+LOAD_ROWS = 1500
+
+_KINDS = ("open", "os.", "shutil.", "subprocess.", "tempfile.")
+
+
+def main() -> int:
+    """Import as the command line would, and say how many steps it took."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("dumps")
+    parser.add_argument("database")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--publish")
+    parser.add_argument("--kill-at", type=int, default=0, help="number of the step; 0: never")
+    parser.add_argument("--kill-when", default="", help="count only steps that this text occurs in")
+    arguments = parser.parse_args()
+
+    import ingest.importer
+    import ingest.store.history
+    from ingest.errors import XbufError
+
+    ingest.importer.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
+    ingest.importer.INLINE_BYTES = 0  # type: ignore[misc]
+    ingest.store.history.LOAD_ROWS = LOAD_ROWS  # type: ignore[misc]
+    steps = _count_steps(os.path.dirname(os.path.abspath(arguments.database)), arguments)
+    try:
+        ingest.importer.import_dumps(
+            [arguments.dumps],
+            arguments.database,
+            jobs=arguments.jobs,
+            publish=arguments.publish,
+            wait_seconds=20,
+        )
+    except XbufError as error:
+        print(error, file=sys.stderr)
+        return int(error.exit_code)
+    print(len(steps))
+    return 0
+
+
+def _count_steps(folder: str, arguments: argparse.Namespace) -> list[str]:
+    """Count the steps of this process, not of its workers, and kill it at one of them."""
+    steps: list[str] = []
+    parent = os.getpid()
+
+    def hook(event: str, values: tuple[object, ...]) -> None:
+        if not event.startswith(_KINDS) or os.getpid() != parent:
+            return
+        text = f"{event} {values}"
+        # Files are removed by names within their folder.
+        if (folder in text or event in ("os.remove", "subprocess.Popen")) and arguments.kill_when in text:
+            steps.append(text)
+            if len(steps) == arguments.kill_at:
+                print(text[:300], file=sys.stderr, flush=True)
+                os.kill(parent, signal.SIGKILL)
+
+    sys.addaudithook(hook)
+    return steps
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.exit(main())
