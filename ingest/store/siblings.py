@@ -50,7 +50,7 @@ class Siblings:
     """What was read beside one dump.
 
     Attributes:
-        module: the HLO module, from its text where that is there, else from the protobuf.
+        module: the HLO module, from the protobuf where that is there, else from its text.
         located: source line of each instruction of the module.
         sources: what the module tells of each instruction, by its name.
         is_framework: tells a framework's files from the user's.
@@ -137,11 +137,15 @@ def read_siblings(directory: str, members: Mapping[str, str]) -> Siblings:
 
 
 def siblings_of(text: HloText | None, proto: HloProto | None, notices: Sequence[Notice] = ()) -> Siblings:
-    """Put together what an HLO text and a protobuf tell; the text goes first where both are there."""
+    """Put together what an HLO text and a protobuf tell.
+
+    The module is taken from the protobuf where both are there: since jaxlib 0.11 the text leaves out
+    get-tuple-elements.
+    """
     from ingest.hlo.frames import FrameworkRule, Stacks
     from ingest.hlo.provenance import locate
 
-    module = text or proto
+    module = proto or text
     if module is None:
         return Siblings(notices=notices)
     rule = FrameworkRule.from_environment()
@@ -218,8 +222,8 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
             None,
             one.parameter_number,
             one.parameter_shape_index,
-            None,
-            None,
+            one.parameter_shape,
+            one.output_shape,
             one.is_constant,
             one.is_thread_local,
             one.maybe_live_out,
