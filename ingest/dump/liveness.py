@@ -13,7 +13,6 @@ a shared boundary slot, in time (none does in 5,504 public dumps; where one does
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -57,12 +56,12 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     count = len(intervals.start)
     handover = [0] * count
     overlaps: list[tuple[int, int]] = []
-    by_allocation: defaultdict[int, list[int]] = defaultdict(list)
-    for number, allocation in enumerate(intervals.allocation):
-        by_allocation[allocation].append(number)
-    for members in by_allocation.values():
+    allocations = np.array(intervals.allocation, np.int64)
+    order = np.argsort(allocations, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(allocations[order])) + 1):
         if len(members) > 1:
-            _sweep(intervals, [number for number in members if intervals.size[number]], handover, overlaps)
+            sized = [number for number in members.tolist() if intervals.size[number]]
+            _sweep(intervals, sized, handover, overlaps)
     if not count:
         return Liveness(None, None, handover, overlaps)
     sizes = np.array(intervals.size, np.int64)
