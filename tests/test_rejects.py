@@ -307,7 +307,7 @@ def legal_cuts(dump_set: DumpSet, role: str) -> set[int]:
             cut
             for cut in range(2, len(lines))
             if not lines[cut - 1].startswith(" reused by")
-            and all(": size 0," in line or line.startswith((" reused by", "  value: <")) for line in lines[cut:])
+            and all(": size 0," in one or one.startswith((" reused by", "  value: <")) for one in lines[cut:])
         }
     legal = set()
     has_address = ", size " in lines[1]
