@@ -95,12 +95,12 @@ def test_a_kill_at_a_late_step_loses_nothing(site: Site, way: Way) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("way", [IN_PLACE, BY_COPY], ids=str)
 def test_a_kill_at_any_step_loses_nothing(site: Site, way: Way) -> None:
-    """Ten steps, spread over the whole import."""
+    """Six steps, spread over the whole import."""
     tally = Tally()
     steps = count_steps(site, way)
-    for number in range(10):
-        attack(site, way, random.Random(number), tally, step=1 + number * (steps - 1) // 9, again=0)
-    assert tally.kills == 10
+    for number in range(6):
+        attack(site, way, random.Random(number), tally, step=1 + number * (steps - 1) // 5, again=0)
+    assert tally.kills == 6
 
 
 @pytest.mark.slow

@@ -16,8 +16,9 @@ _MARKS = {"ok": "ok     ", "note": "note   ", "trouble": "TROUBLE"}
 @click.command()
 @DATABASE_OPTION
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--full", is_flag=True, help="Also read every block of the file and prove its checksum.")
 @click.option("--quiet", "-q", is_flag=True, help="Only what is not ok.")
-def doctor(database: str, format_: str, quiet: bool) -> int:
+def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
     """Examine a database: versions, locks, schema, every row's owner, sums, peaks, space, leftovers.
 
     Changes nothing. Exits with 1 when there is trouble, with 3 when the database cannot be opened.
@@ -29,7 +30,7 @@ def doctor(database: str, format_: str, quiet: bool) -> int:
     from ingest.store.doctor import examine
 
     code = ExitCode.OK
-    for finding in examine(database):
+    for finding in examine(database, full=full):
         if finding.level == "trouble":
             code = ExitCode.DATABASE if finding.check == "database" else max(code, ExitCode.REJECTS)
         if quiet and finding.level == "ok":

@@ -44,8 +44,13 @@ class Finding:
     text: str
 
 
-def examine(database: str, *, wait_seconds: float = 0.0) -> Iterator[Finding]:
-    """Run every check, one finding each; those on rows are left out when the database cannot be opened."""
+def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> Iterator[Finding]:
+    """Run every check, one finding each; those on rows are left out when the database cannot be opened.
+
+    Args:
+        full: also read every block of the file, which DuckDB proves by its checksum.
+        wait_seconds: how long to wait for a process that writes to the database.
+    """
     yield Finding("versions", "ok", f"xbuf {VERSION}, DuckDB {duckdb.__version__}, schema {HEAD}")
     yield _import_lock(database)
     try:
@@ -64,6 +69,8 @@ def examine(database: str, *, wait_seconds: float = 0.0) -> Iterator[Finding]:
         for check, text, query in _ROW_CHECKS:
             yield _rows(connection, check, text, query)
         yield from _orphans(connection)
+        if full:
+            yield _blocks(connection)
     yield _storage(database)
     yield from _beside(database)
     yield _history(database)
@@ -130,7 +137,10 @@ _ROW_CHECKS: Final = (
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, check: str, text: str, query: str) -> Finding:
-    found = _query(connection, f"SELECT DISTINCT run_id FROM ({query}) ORDER BY run_id LIMIT 1000")
+    try:
+        found = _query(connection, f"SELECT DISTINCT run_id FROM ({query}) ORDER BY run_id LIMIT 1000")
+    except duckdb.Error as error:
+        return _unreadable(check, error)
     if not found:
         return Finding(check, "ok", f"no {text}")
     numbers = ", ".join(str(run_id) for (run_id,) in found[:_SHOWN])
@@ -149,7 +159,12 @@ def _orphans(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     children += [(table, "imports", "import_id") for table in ("runs", "rejects")]
     whole = True
     for table, parent, key in children:
-        (row,) = _query(connection, f'SELECT count(*) FROM "{table}" ANTI JOIN {parent} USING ({key})')
+        try:
+            (row,) = _query(connection, f'SELECT count(*) FROM "{table}" ANTI JOIN {parent} USING ({key})')
+        except duckdb.Error as error:
+            yield _unreadable("orphans", error)
+            whole = False
+            continue
         if row[0]:
             whole = False
             text = (
@@ -162,6 +177,27 @@ def _orphans(connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
 
 def _query(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
     return connection.execute(query).fetchall()
+
+
+def _blocks(connection: duckdb.DuckDBPyConnection) -> Finding:
+    """Read all columns of all tables; a block with a wrong checksum ends the reading."""
+    rows = 0
+    for (table,) in _query(
+        connection,
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database() AND NOT internal",
+    ):
+        try:
+            (row,) = _query(connection, f'SELECT count(*), bit_xor(hash(t)) FROM "{table}" AS t')
+        except duckdb.Error as error:
+            return _unreadable("blocks", error)
+        rows += row[0]
+    return Finding("blocks", "ok", f"all {rows:,} rows can be read")
+
+
+def _unreadable(check: str, error: duckdb.Error) -> Finding:
+    """Tell what keeps a check from its rows: a table that was dropped, a block that was damaged."""
+    reason = str(error).strip().partition("\n")[0]
+    return Finding(check, "trouble", f"cannot be checked: {reason}; restore a backup")
 
 
 def _import_lock(database: str) -> Finding:
