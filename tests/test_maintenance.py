@@ -233,8 +233,9 @@ def test_a_damaged_block_is_found(database: Path) -> None:
     ((block,),) = query(
         database, "SELECT min(block_id) FROM pragma_storage_info('big') WHERE segment_type = 'VARCHAR'"
     )
+    ((size,),) = query(database, "SELECT block_size FROM pragma_database_size()")
     with database.open("r+b") as file:
-        file.seek(3 * 4096 + block * 262_144 + 100_000)  # three headers, then blocks
+        file.seek(3 * 4096 + block * size + 1000)  # three headers, then blocks
         byte = file.read(1)
         file.seek(-1, os.SEEK_CUR)
         file.write(bytes([byte[0] ^ 0xFF]))
