@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, human_bytes, say_waiting
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
+from ingest.query.cells import human_bytes
 
 if TYPE_CHECKING:
     from ingest.store.database import DatabaseStatus

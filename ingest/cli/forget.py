@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, human_bytes, say, say_waiting
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say, say_waiting
+from ingest.query.cells import human_bytes
 
 if TYPE_CHECKING:
     from ingest.store.forget import Forgotten

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from ingest.cli.runs import print_query
-from ingest.cli.terminal import DATABASE_OPTION, human_bytes
+from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
+from ingest.query.cells import human_bytes
 
 _BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "file_bytes")
 

@@ -79,15 +79,3 @@ def say_waiting(refusal: DatabaseLocked) -> None:
     """Say that a process is waited for."""
     holder = f"process {refusal.pid} ({refusal.command})" if refusal.pid else "another process"
     say(f"waiting for {holder}, which holds {refusal.path}")
-
-
-def human_bytes(size: int) -> str:
-    """Return a size as people read it, in binary units: 5308448 is 5.06 MiB."""
-    if abs(size) < 1024:
-        return f"{size} B"
-    value = float(size)
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        value /= 1024
-        if abs(value) < 1024:
-            return f"{value:.2f} {unit}" if unit != "KiB" else f"{value:.1f} {unit}"
-    return f"{value / 1024:.2f} EiB"
