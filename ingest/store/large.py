@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -52,6 +53,7 @@ from ingest.dump.source import BlockReader, FileRange, read_range
 from ingest.dump.used_values import scan_used_values
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, PeakMatcher, write_tables
+from ingest.store.memory import release_freed
 from ingest.store.siblings import NO_SIBLINGS, Source
 from ingest.store.stage import (
     Staged,
@@ -298,6 +300,7 @@ class LargeDump:
         if self._values is not None:
             return
         self._values = _sorted_by_id(self._value_pieces)
+        release_freed()
         self._ids = self._values["id"].to_numpy()
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if len(twice):
@@ -388,10 +391,13 @@ class LargeDump:
         dump, values = self._dump, self._values
         if features.LIVE_RANGE not in dump.features or dump.schedule_length is None or values is None:
             return
+        for _ in range(self._in_flight):
+            self._pool.submit(_rest)
         file = self._files.get("live_range", self._files["primary"])
         check_sequence_length(dump.schedule_length, self._slots, file)
         table = pa.concat_tables(self._range_pieces).combine_chunks()
         self._range_pieces = []
+        release_freed()
         starts, ends = table["start"].to_numpy(), table["end"].to_numpy()
         wrong = np.flatnonzero((starts > ends) | (ends > dump.schedule_length))
         if len(wrong):
@@ -400,14 +406,15 @@ class LargeDump:
         keys = _range_keys(values)
         # From here on the names are not needed, and the join takes as much memory again as they do.
         values = self._values = values.select(["id", "allocation", "offset", "size"])
+        release_freed()
         wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
-        rows = pc.index_in(wanted, value_set=keys)
+        rows = _index_in(wanted, keys)
         for key in wanted.filter(pc.is_null(rows)).to_pylist():
             dump.notices.append(note_missing_value(key, file))
         ranged = rows.drop_null()
         present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
         del keys, wanted
-        pa.default_memory_pool().release_unused()
+        release_freed()
 
         def column(name: str) -> array[int]:
             return _array(values[name].take(ranged).to_numpy())
@@ -521,15 +528,30 @@ def _sorted_by_id(pieces: list[pa.Table]) -> pa.Table:
         if order is None:  # the ids come first
             order = pc.sort_indices(column)
         columns[name] = column.unify_dictionaries().combine_chunks().take(order)
-    pa.default_memory_pool().release_unused()
     return pa.table(columns)
 
 
 def _range_keys(values: pa.Table) -> pa.Array:
     """Return the name and index of each value as a live range prints them."""
-    index = values["index"].cast(pa.string())
-    index = pc.if_else(pc.equal(index, ""), "{}", index)
-    return pc.binary_join_element_wise(values["name"], index, "").combine_chunks()
+    index = values["index"].combine_chunks()
+    texts = pa.array([text or "{}" for text in index.dictionary.to_pylist()], pa.string())
+    index = pa.DictionaryArray.from_arrays(index.indices, texts).cast(pa.string())
+    return pc.binary_join_element_wise(values["name"].combine_chunks(), index, "")
+
+
+def _index_in(wanted: pa.Array, keys: pa.Array) -> pa.Array:
+    """Return the row of each wanted text in `keys`, null for none.
+
+    It looks up texts of like length at a time: a table of them all takes more memory than anything else.
+    """
+    rows = np.full(len(wanted), -1, np.int64)
+    parts = [pc.binary_length(texts).to_numpy() % 8 for texts in (wanted, keys)]
+    for part in range(8):
+        of_wanted, of_keys = (np.flatnonzero(lengths == part) for lengths in parts)
+        found = pc.index_in(wanted.take(pa.array(of_wanted)), value_set=keys.take(pa.array(of_keys)))
+        is_found = found.is_valid().to_numpy(zero_copy_only=False)
+        rows[of_wanted[is_found]] = of_keys[found.drop_null().to_numpy()]
+    return pa.array(rows, mask=rows < 0)
 
 
 def _as_list(column: pa.ChunkedArray) -> list[Any]:
@@ -653,6 +675,12 @@ def _stage_used(
     write_tables(batch.tables(), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
     return _UsedPiece(used.features, used.notices, batch.size, without_text)
+
+
+def _rest() -> None:
+    """Give back memory while the coordinator needs most, for long enough that each worker gets a call."""
+    release_freed()
+    time.sleep(0.02)
 
 
 def _value_lines(values: pa.Table) -> _ValueLines:

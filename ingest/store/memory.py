@@ -1,0 +1,33 @@
+"""Give freed memory back to the system."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def release_freed() -> None:
+    """Give back what the allocators keep for later; takes some milliseconds.
+
+    After the columns of a gigabyte of text were put together, glibc alone kept 156 of 430 MB.
+    """
+    if arrow := sys.modules.get("pyarrow"):
+        arrow.default_memory_pool().release_unused()
+    if trim := _trim():
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Return glibc's malloc_trim; None with another C library."""
+    import ctypes
+
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # musl and macOS have none, Windows no such handle
+        return None
+    return trim
