@@ -31,6 +31,7 @@ from ingest.store.publish import publish_snapshot
 from ingest.store.window import write_window
 from tests.content import differences
 from tests.dump_sets import DATA
+from tests.reliability.locks import as_markdown, matrix
 from tests.shells import Shell, ShellError
 
 SEEDS = sorted((DATA / "seeds").iterdir())
@@ -142,7 +143,7 @@ def test_alone_the_file_is_changed_in_place(site: Site) -> None:
 def test_a_reader_keeps_its_snapshot_and_the_next_sees_the_import(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
-    """An open read-only shell neither blocks the import nor sees it; ATTACH OR REPLACE shows it."""
+    """An open read-only shell neither blocks the import nor sees it; DETACH and ATTACH show it."""
     reader = open_shell(site.database, read_only=True)
     before = site.inode
     site.grow(2, 3)
@@ -154,8 +155,16 @@ def test_a_reader_keeps_its_snapshot_and_the_next_sees_the_import(
     assert reader.run("SELECT count(*) > 0 FROM values") == [(True,)]
     assert reader.run(f"ATTACH OR REPLACE '{site.database}' AS fresh (READ_ONLY)") == []
     assert reader.run("SELECT count(*) FROM fresh.runs") == [(4,)]
+    site.grow(4)
+    site.load()
+    # DuckDB 1.5 leaves a database alone that is attached by this name from this path already.
+    reader.run(f"ATTACH OR REPLACE '{site.database}' AS fresh (READ_ONLY)")
+    assert reader.run("SELECT count(*) FROM fresh.runs") == [(4,)]
+    reader.run("DETACH fresh")
+    reader.run(f"ATTACH '{site.database}' AS fresh (READ_ONLY)")
+    assert reader.run("SELECT count(*) FROM fresh.runs") == [(5,)]
     with Shell(site.database, read_only=True) as second:
-        assert second.run(COUNT) == [(4,)]
+        assert second.run(COUNT) == [(5,)]
 
 
 def test_a_load_by_copy_equals_one_in_place(
@@ -238,6 +247,22 @@ def test_a_link_to_the_database_stays_a_link(
     assert link.is_symlink()
     assert site.runs() == 3
     assert [path.name for path in link.parent.iterdir()] == ["link.duckdb"]
+
+
+def test_a_file_with_another_link_is_not_replaced(
+    site: Site, open_shell: Callable[..., Shell], tmp_path: Path
+) -> None:
+    """The other name would keep the old runs; so readers are waited for, and named."""
+    other = tmp_path / "other name.duckdb"
+    os.link(site.database, other)
+    reader = open_shell(site.database, read_only=True)
+    site.grow(2)
+    with pytest.raises(DatabaseLocked) as caught:
+        site.load()
+    assert caught.value.pid == reader.process.pid
+    reader.close()
+    assert site.load().resumed == 1
+    assert os.path.samefile(site.database, other)
 
 
 def test_nobody_can_write_while_the_copy_is_changed(
@@ -717,6 +742,16 @@ def test_a_snapshot_open_for_writing_is_not_replaced(
         site.load(publish=team)
     assert team.stat().st_ino == before
     assert site.runs() == 2
+
+
+# --- the matrix ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_lock_matrix_is_as_documented(tmp_path: Path) -> None:
+    """Every holder met by every newcomer, in two processes, as docs/reliability.md tells."""
+    document = (Path(__file__).parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    assert as_markdown(matrix(tmp_path)) in document
 
 
 # --- the command ---------------------------------------------------------------------------------------

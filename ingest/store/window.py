@@ -2,6 +2,7 @@
 
     nobody has it open      open it, change it, close it: others wait for that long
     only readers have it    change a copy and rename it over; open readers keep the file that they have
+                            (a file with a second hard link is not replaced: then readers are waited for)
     a writer has it         wait, then DatabaseLocked; nothing is changed
 
 The way by copy holds the file against writers from before the copy until after the renaming
@@ -206,8 +207,10 @@ def _enter(
         try:
             return open_database(database), None
         except DatabaseLocked as refusal:
-            by_copy_at = started + min(wait_seconds, os.stat(database).st_size / COPY_BYTES_PER_SECOND)
-            if not in_place_only:
+            file = os.stat(database)
+            by_copy_at = started + min(wait_seconds, file.st_size / COPY_BYTES_PER_SECOND)
+            # Another hard link would go on naming the old file.
+            if not in_place_only and file.st_nlink == 1:
                 if (left := by_copy_at - time.monotonic()) > 0:
                     time.sleep(min(_RETRY_SECONDS, left))
                     continue
