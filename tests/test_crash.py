@@ -5,7 +5,6 @@ The long series are in `tests/reliability`; these are short ones of the same.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import random
@@ -29,7 +28,7 @@ from ingest.resources import migrations_dir
 from ingest.store.database import HEAD, status
 from ingest.store.history import read_history
 from tests.content import differences, orphans
-from tests.reliability.disk import finish, run_short_of_space
+from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
 from tests.reliability.kills import ROOT, WAYS, Site, Tally, Way, attack, command, compare_whole, count_steps
 from tests.shells import Shell
 
@@ -62,12 +61,6 @@ def run_victim(
         check=False,
         preexec_fn=before,
     )
-
-
-def as_ordinary_user() -> None:
-    """Give up root's right to go through closed doors, before a program starts."""
-    for capability in (1, 2, 3):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
-        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
 def statuses(database: Path) -> list[tuple[str, int]]:

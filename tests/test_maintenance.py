@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +34,8 @@ from ingest.store.portable import export_database
 from ingest.store.portable import import_export as take_in
 from tests.content import differences, orphans
 from tests.dump_sets import DATA
+from tests.reliability.disk import as_ordinary_user
+from tests.reliability.kills import ROOT
 from tests.shells import Shell
 
 SEEDS = sorted((DATA / "seeds").iterdir())
@@ -208,10 +212,46 @@ def test_leftovers_are_told(database: Path, tmp_path: Path) -> None:
     copy.mkdir()
     assert findings(database)["staging"] == (
         "note",
-        "a killed import left copy-killed; the next import tidies up",
+        "a killed import left copy-killed; an import tidies up within an hour",
     )
     import_dumps([SEEDS[4]], database)
     assert not copy.exists()
+
+
+def test_what_is_left_of_an_unborn_database_is_removed(database: Path) -> None:
+    """A kill while a database was made leaves a folder; an import removes it when it is old."""
+    unborn = database.with_name(".xbuf-new-killed")
+    unborn.mkdir()
+    (unborn / "xbuf.duckdb").write_bytes(b"begun")
+    import_dumps([SEEDS[4]], database)
+    assert unborn.exists()
+    assert ".xbuf-new-killed" in findings(database)["staging"][1]
+    os.utime(unborn, (PAST, PAST))
+    import_dumps([SEEDS[4]], database)
+    assert not unborn.exists()
+
+
+def test_analysts_may_look_without_the_right_to_write(database: Path) -> None:
+    """The history and the doctor work for a user who cannot look into the staging folder."""
+    import_dumps([SEEDS[4]], database)
+    staging = staging_folder(str(database))
+    staging.chmod(0)
+    database.parent.chmod(0o555)
+    code = "import sys; from ingest.cli.xbuf import main; sys.argv[0] = 'xbuf'; main()"
+    try:
+        for words in (["imports"], ["doctor", "--quiet"]):
+            done = subprocess.run(
+                [sys.executable, "-c", code, *words, "--db", str(database)],
+                capture_output=True,
+                text=True,
+                check=False,
+                preexec_fn=as_ordinary_user,
+                cwd=ROOT,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    finally:
+        database.parent.chmod(0o755)
+        staging.chmod(0o700)
 
 
 def test_a_damaged_log_is_trouble(database: Path) -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "CONFIG",
     "HEAD",
     "STORAGE_VERSION",
+    "UNBORN",
     "DatabaseStatus",
     "TableRows",
     "Upgrade",
@@ -56,6 +57,9 @@ CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoload_known_extensions": False,
 }
 """Configuration of every connection. DuckDB refuses a second, different one in the same process."""
+
+UNBORN: Final = ".xbuf-new-"
+"""Start of the name of the folder that a new database is made in."""
 
 _RETRY_SECONDS = 0.1
 
@@ -314,7 +318,7 @@ def _create(path: str) -> None:
             " the .wal away to begin a new one"
         )
     try:
-        with tempfile.TemporaryDirectory(prefix=".xbuf-new-", dir=folder) as scratch:
+        with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
             new = os.path.join(scratch, name)
             apply_migrations(new)
             _sync(new)

@@ -13,7 +13,7 @@ import duckdb
 
 from ingest.errors import DatabaseError, DatabaseLocked
 from ingest.query.install import installed_digest, shipped_digest
-from ingest.store.database import HEAD, open_database, status
+from ingest.store.database import HEAD, UNBORN, open_database, status
 from ingest.store.history import read_history
 from ingest.store.import_lock import lock_holder
 from ingest.store.journal import count_staged, read_journals, staging_folder
@@ -277,7 +277,7 @@ def _staging(database: str) -> Finding:
     journals = read_journals(database)
     folder = staging_folder(database)
     scrap = [path.name for path in folder.glob("copy-*")] + [path.name for path in folder.glob("removed-*")]
-    new = [path.name for path in Path(os.path.realpath(database)).parent.glob(".xbuf-new-*")]
+    new = [path.name for path in Path(os.path.realpath(database)).parent.glob(f"{UNBORN}*")]
     running = lock_holder(database) is not None
     waiting = sum(count_staged(journal.parts) for journal in journals)
     if running:
@@ -291,7 +291,7 @@ def _staging(database: str) -> Finding:
         )
     if scrap or new:
         names = ", ".join((scrap + new)[:_SHOWN])
-        return Finding("staging", "note", f"a killed import left {names}; the next import tidies up")
+        return Finding("staging", "note", f"a killed import left {names}; an import tidies up within an hour")
     if journals:
         return Finding(
             "staging", "ok", f"{len(journals)} imports without news wait for the next load to be recorded"

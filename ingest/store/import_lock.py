@@ -72,10 +72,13 @@ def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | N
 
 
 def lock_holder(database: str) -> DatabaseLocked | None:
-    """Return who holds the lock now, as the error that an importer would get; None when nobody does."""
+    """Return who holds the lock now, as the error that an importer would get; None when nobody does.
+
+    None also where the lock must not be looked at: it is the importer's user who needs to know.
+    """
     try:
-        descriptor = os.open(lock_file(database), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+        descriptor = os.open(lock_file(database), os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
         return None
     except (OSError, ValueError) as error:
         raise explain(database, error) from error

@@ -161,7 +161,12 @@ def left_behind(database: str) -> list[Journal]:
 
 
 def read_journals(database: str) -> list[Journal]:
-    """Return the journals that are there, oldest first; nothing is changed."""
+    """Return the journals that are there, oldest first; nothing is changed.
+
+    To anybody but the importer's user the folder is closed, and there are none.
+    """
+    if not os.access(staging_folder(database), os.R_OK | os.X_OK):
+        return []
     found = []
     for path in _entries(database):
         record = _read_record(path) if _is_journal(path) else None

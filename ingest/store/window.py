@@ -11,6 +11,7 @@ The way by copy holds the file against writers from before the copy until after 
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from ingest.errors import DatabaseError, DatabaseLocked
-from ingest.store.database import open_database
+from ingest.store.database import UNBORN, open_database
 from ingest.store.hold import ReadHold
 from ingest.store.import_lock import OnWait
 from ingest.store.refusals import explain
@@ -179,6 +180,7 @@ def finish_replacements(database: str, staging: str) -> None:
     it held is in the new file, as the marker tells, so it is removed.
     """
     place = os.path.realpath(database)
+    _remove_unborn(os.path.dirname(place))
     try:
         folders = [entry.path for entry in os.scandir(staging) if entry.name.startswith(_FOLDER)]
     except (FileNotFoundError, NotADirectoryError):
@@ -193,6 +195,14 @@ def finish_replacements(database: str, staging: str) -> None:
                 os.unlink(f"{place}.wal")
                 sync(os.path.dirname(place))
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_unborn(folder: str) -> None:
+    """Remove what is left of a database that was killed while it was made; a live one takes a second."""
+    for path in glob.glob(os.path.join(glob.escape(folder), f"{UNBORN}*")):
+        with suppress(OSError):
+            if time.time() - os.stat(path).st_mtime > 3600:
+                shutil.rmtree(path)
 
 
 def _enter(
