@@ -691,6 +691,16 @@ def test_a_snapshot_that_is_up_to_date_is_left(site: Site, tmp_path: Path) -> No
     assert team.exists()
 
 
+def test_what_a_killed_publication_left_is_removed(site: Site, tmp_path: Path) -> None:
+    """Also when it was killed after the renaming, so that there is nothing left to publish."""
+    team = tmp_path / "team.duckdb"
+    site.load(publish=team)
+    left = tmp_path / ".team.duckdb.publish-killed"
+    left.mkdir()
+    site.load(publish=team)
+    assert not left.exists()
+
+
 def test_a_snapshot_holds_what_a_left_over_log_holds(site: Site, tmp_path: Path) -> None:
     """Publishing a database with a write-ahead log publishes the log's content too, in one file."""
     leave_wal(site)

@@ -59,14 +59,14 @@ def publish_snapshot(
         DatabaseError: the file system refuses, or the snapshot has a write-ahead log.
     """
     place = check_place(database, path)
+    folder, name = os.path.split(place)
+    for old in glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*"):
+        shutil.rmtree(old, ignore_errors=True)  # of a publication that was killed
     with held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold:
         content = _content(database)
         if os.path.exists(place) and _content(place) == content:
             return Snapshot(os.path.abspath(path), os.stat(place).st_size, False)
-        folder, name = os.path.split(place)
         try:
-            for old in glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*"):
-                shutil.rmtree(old, ignore_errors=True)  # of a publication that was killed
             with tempfile.TemporaryDirectory(prefix=f".{name}.publish-", dir=folder) as scratch:
                 new = os.path.join(scratch, name)
                 _copy(os.path.realpath(database), new, hold)

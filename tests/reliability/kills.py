@@ -240,10 +240,11 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
     parser.add_argument("--every-step", action="store_true")
+    parser.add_argument("--dumps", type=int, default=60, help="how many dumps are imported")
     arguments = parser.parse_args()
     chooser, tally, begun = random.Random(arguments.seed), Tally(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        site = Site(Path(folder))
+        site = Site(Path(folder), arguments.dumps)
         print(f"seed {arguments.seed}; an undisturbed import takes {site.seconds:.1f} s", flush=True)
         if arguments.every_step:
             for way in (Way(False, 1, True), Way(True, 1, True)):

@@ -33,11 +33,12 @@ def main() -> int:
     arguments = parser.parse_args()
 
     import ingest.importer
+    import ingest.store.workers
     import ingest.store.history
     from ingest.errors import XbufError
 
-    ingest.importer.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
-    ingest.importer.INLINE_BYTES = 0  # type: ignore[misc]
+    ingest.store.workers.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
+    ingest.store.workers.INLINE_BYTES = 0  # type: ignore[misc]
     ingest.store.history.LOAD_ROWS = LOAD_ROWS  # type: ignore[misc]
     steps = _count_steps(os.path.dirname(os.path.abspath(arguments.database)), arguments)
     try:
