@@ -9,12 +9,9 @@ import that cannot get the database: what it read is loaded by the next one.
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
@@ -61,6 +58,7 @@ from ingest.store.known import (
 from ingest.store.publish import check_place as check_snapshot_place
 from ingest.store.publish import publish_snapshot
 from ingest.store.window import finish_replacements, write_window
+from ingest.store.workers import default_jobs, stage_tasks
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
@@ -70,11 +68,6 @@ if TYPE_CHECKING:
     from ingest.store.stage import Rejected, Staged, Task
     from ingest.store.window import Window
 
-CHUNK_BYTES: Final = 16 << 20
-"""Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
-CHUNK_SETS: Final = 400
-INLINE_BYTES: Final = 4 << 20
-"""Up to this much text, starting workers costs more than they save."""
 RETRY_SECONDS: Final = 1.5
 """Pause before a set that was still being written is read again."""
 
@@ -505,19 +498,6 @@ def _dry_run(
     )
 
 
-def default_jobs() -> int:
-    """Return the cores that this process may really use: affinity and cgroup quota."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as quota:
-            limit, period = quota.read().split()
-        if limit != "max":
-            cores = min(cores, max(1, round(int(limit) / int(period))))
-    except (OSError, ValueError):
-        pass  # no cgroup v2: the affinity is all that limits us
-    return cores
-
-
 def _find(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage."""
     found = discover(names, known=_known_files(known), proto_alone=read_hlo)
@@ -596,7 +576,7 @@ def _stage(
             time.sleep(RETRY_SECONDS)
             tasks, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
             done -= len(tasks)
-        for count, staged in _run(tasks, journal, jobs, round_):
+        for count, staged in stage_tasks(tasks, journal, jobs, round_):
             outcome.add(staged)
             for one in staged.rejected:
                 tell(_rejected(one))
@@ -616,83 +596,4 @@ def _found_again(task: Task) -> Task:
     return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
 
 
-def _run(tasks: Sequence[Task], journal: Journal, jobs: int, round_: int) -> Iterator[tuple[int, Staged]]:
-    """Stage the tasks, in workers when that pays; yield (sets, result)."""
-    from ingest.store.large import is_large, stage_large
-    from ingest.store.stage import stage_sets
-
-    large = [task for task in tasks if is_large(task.dump_set)]
-    chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
-    named = [(chunk, journal.part(chunk[0].run_no, round_)) for chunk in chunks]
-    if not large and (jobs == 1 or len(chunks) <= 1 or sum(map(_size, tasks)) <= INLINE_BYTES):
-        for chunk, part in named:
-            yield len(chunk), stage_sets(chunk, part)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
-        waiting: dict[Future[Staged], int] = {}
-        try:
-            for task in large:
-                yield 1, stage_large(task, journal.part(task.run_no, round_), pool, jobs + 1)
-            for chunk, part in named:
-                waiting[pool.submit(stage_sets, chunk, part)] = len(chunk)
-                if len(waiting) > 2 * jobs:
-                    yield from _finished(waiting)
-            while waiting:
-                yield from _finished(waiting)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _finished(waiting: dict[Future[Staged], int]) -> Iterator[tuple[int, Staged]]:
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        yield waiting.pop(future), future.result()
-
-
-def _chunks(tasks: Sequence[Task], jobs: int) -> Iterator[list[Task]]:
-    """Cut the tasks into chunks of like size, at least as many as workers."""
-    limit = min(CHUNK_BYTES, sum(map(_size, tasks)) // jobs + 1)
-    chunk: list[Task] = []
-    size = 0
-    for task in tasks:
-        chunk.append(task)
-        size += _size(task)
-        if size >= limit or len(chunk) >= CHUNK_SETS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-def _size(task: Task) -> int:
-    return sum(member.size for member in task.dump_set.members)
-
-
-def _context() -> multiprocessing.context.BaseContext:
-    """Fork where that is safe: no thread runs yet, and a child starts with all modules loaded."""
-    return multiprocessing.get_context("fork" if os.uname().sysname == "Linux" else "spawn")
-
-
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone."""
-    import signal
-    import threading
-    from multiprocessing.connection import wait as wait_for
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Rows are lists and tuples by the million, none of them in a cycle: to look for cycles took a tenth of
-    # a worker's time.
-    gc.freeze()
-    gc.set_threshold(1_000_000, 20, 20)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_parent() -> None:
-        wait_for([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-__all__ = ["ImportSummary", "Progress", "default_jobs", "import_dumps"]
+__all__ = ["ImportSummary", "Progress", "import_dumps"]

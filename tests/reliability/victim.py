@@ -33,8 +33,8 @@ def main() -> int:
     arguments = parser.parse_args()
 
     import ingest.importer
-    import ingest.store.workers
     import ingest.store.history
+    import ingest.store.workers
     from ingest.errors import XbufError
 
     ingest.store.workers.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
