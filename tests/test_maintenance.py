@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from ingest.store.compact import compact_database
 from ingest.store.doctor import examine
 from ingest.store.forget import Selection, forget_runs, plan_forget
 from ingest.store.history import read_history
-from ingest.store.journal import staging_folder
+from ingest.store.import_lock import import_lock
+from ingest.store.journal import open_journal, staging_folder
 from ingest.store.portable import export_database
 from ingest.store.portable import import_export as take_in
 from tests.content import differences, orphans
@@ -127,6 +129,15 @@ def test_the_history_tells_what_failed_and_what_waits(database: Path, tmp_path: 
     assert shown[0]["started_at"].endswith("Z")
     import_dumps([tmp_path / "more"], database)
     assert [one.import_id for one in read_history(str(database))] == [5, 4, 3, 2, 1]
+
+
+def test_an_import_that_runs_is_shown_as_running(database: Path) -> None:
+    """While it reads, its line is there; somebody else who holds the lock does not make it run."""
+    with import_lock(str(database)):
+        journal = open_journal(str(database), ["here"], [], replace_runs=False, version="0")
+        assert read_history(str(database))[0].status == "running"
+        journal.write(replace(journal.record, pid=1))
+        assert read_history(str(database))[0].status == "interrupted"
 
 
 def test_an_empty_history_says_so(tmp_path: Path) -> None:

@@ -226,8 +226,9 @@ def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEnt
     entries = [replace(entry, sources=tuple(entry.sources or ())) for entry in entries]
     recorded = {(entry.started_at, entry.host) for entry in entries}
     journals = read_journals(database)
+    holder = lock_holder(database) if journals else None
     for journal in journals:
-        entry = _waiting(journal, running=journal is journals[-1] and lock_holder(database) is not None)
+        entry = _waiting(journal, running=holder is not None and holder.pid == journal.record.pid)
         if (entry.started_at, entry.host) not in recorded:
             entries.append(entry)
     return sorted(entries, key=lambda entry: entry.started_at, reverse=True)

@@ -57,6 +57,8 @@ class ImportRecord:
     replace: bool = False
     revision: str = ""
     """Revision of the schema that its parts were made for."""
+    pid: int = 0
+    """Process that wrote it; it is at work while it holds the import lock."""
     finished_at: str | None = None
     status: str = "interrupted"
     """Until the import has ended: a folder that is left behind tells of an interrupted one."""
@@ -134,7 +136,14 @@ def open_journal(
     # Microseconds: the folders in order of their names are the imports in order of time.
     directory = folder / f"{now:%Y%m%dT%H%M%S.%f}-{uuid.uuid4().hex[:8]}"
     record = ImportRecord(
-        timestamp(now), version, os.uname().nodename, tuple(sources), tuple(labels), replace_runs, revision
+        timestamp(now),
+        version,
+        os.uname().nodename,
+        tuple(sources),
+        tuple(labels),
+        replace_runs,
+        revision,
+        os.getpid(),
     )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
