@@ -416,13 +416,13 @@ def test_values_that_share_bytes_in_time_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "module_0001.jit_f.cpu_after_optimizations-buffer-assignment.txt"
     text = path_of("handmade/raw-labels/").read_bytes().decode()
     path.write_bytes(text.replace("(size=10,offset=10)", "(size=10,offset=5)").encode())
-    assert [notice.kind for notice in parse_dump(path).notices] == ["overlap"]
+    assert "overlap" in [notice.kind for notice in parse_dump(path).notices]
 
 
-def test_a_wrong_printed_peak_is_nothing(tmp_path: Path) -> None:
-    """Printed peak bytes are often wrong; they are kept and not judged."""
+def test_a_peak_list_that_does_not_add_up_is_noted(tmp_path: Path) -> None:
+    """Printed peak bytes are kept as they are; that they contradict their own sums is told."""
     dump = parse_dump(write_changed(tmp_path, "x.1{}: 80 bytes (cum", "x.1{}: 88 bytes (cum"))
-    assert notices_of(dump) == []
+    assert notices_of(dump) == [("peak-list", None), ("stack-tree", None)]
     assert dump.peak_lines is not None
     assert [line.bytes for line in dump.peak_lines] == [160, 88]
 

@@ -11,42 +11,55 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump import features
+from ingest.dump.notices import MAX_TEXT, note, unknown_line
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
 NAME: Final = r"[^\s{}<>|,]+"
 INDEX: Final = r"\{[0-9,]*\}"
-KEY: Final = rf"([0-9]+) ({NAME})({INDEX})?( \(phi\))?(?: @(-?[0-9]+))?"
+INT: Final = r"(?!0[0-9])[0-9]{1,40}"
+"""A number as XLA prints it; one of more digits is damage, and int() refuses 4,301 of them."""
+SINT: Final = r"(?!-?0[0-9]|-0)-?[0-9]{1,40}"
+KEY: Final = rf"({INT}) ({NAME})({INDEX})?( \(phi\))?(?: @({SINT}))?"
 """Inside of `<id name{index} (phi) @color>`: five groups."""
+LIMIT: Final = 2**63
+"""Numbers must fit a signed 64-bit integer."""
 LINES: Final = re.compile(r".*\n|.+\Z")
 """Lines with their newline; str.splitlines would also cut at U+2028, form feeds and the like."""
 
-_HEADER: Final = re.compile(r"allocation ([0-9]+): (?:(0x[0-9a-f]+), )?size ([0-9]+)(.*):\n")
-_VALUE: Final = re.compile(rf"^ value: <{KEY}> \(size=([0-9]+),offset=([0-9]+)\): (.*)\n", re.M)
+_HEADER: Final = re.compile(rf"allocation ({INT}): (?:(0x[0-9a-f]+), )?size ({INT})((?:,.*)?):\n")
+_VALUE: Final = re.compile(rf"^ value: <{KEY}> \(size=({INT}),offset=({INT})\): (.*)\n", re.M)
 _LOGICAL: Final = re.compile(
-    rf"^  ({NAME}?)\[([0-9,]*)\]\(#([0-9]+)(?: @(-?[0-9]+))?\) \[([0-9]+),([0-9]+)\]: (.*)\n", re.M
+    rf"^  ({NAME}?)\[([0-9,]*)\]\(#({INT})(?: @({SINT}))?\) \[({INT}),({INT})\]: (.*)\n", re.M
 )
+# The lines of positions and uses are told apart from a head: a run of heads would be read over and over.
 _EMBEDDED: Final = re.compile(
-    rf"^  ([0-9]+) (PHI )?({NAME})({INDEX})?(?: @(-?[0-9]+))?, positions:\n((?:  .*\n)*)"
-    r" uses:\n((?:  .*\n)*) \[([0-9]+),([0-9]+)\]: (.*)\n",
+    rf"^  ({INT}) (PHI )?({NAME})({INDEX})?(?: @({SINT}))?, positions:\n"
+    rf"((?:  {NAME}(?: {INDEX})?\n)*+) uses:\n((?:  {NAME}, operand {INT}(?: {INDEX})?\n)*+)"
+    rf" \[({INT}),({INT})\]: (.*)\n",
     re.M,
 )
 _EMBEDDED_START: Final = re.compile(r"^  [0-9]+ .*, positions:$", re.M)
 _REUSE_HEAD: Final = " reused by buffers of a different color:\n"
-_REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=(-?[0-9]+)\)\n")
-_KNOWN_START: Final = re.compile(
+_REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=({SINT})\)\n")
+KNOWN_START: Final = re.compile(
     r"allocation |BufferAssignment:| value:|  value:| reused by|Total bytes used|Used values:|<[0-9]"
     r"| positions:| uses:| from instruction:|HloLiveRange|  InstructionSequence:|  BufferLiveRange:"
-    r"|  Live ranges at"
+    r"|  Live ranges at|  Peak memory could not|  Stack trace breakdown"
 )
+"""How lines begin that mean something; where one stands that cannot be read, the file is damaged."""
 
 _ATTRIBUTES: Final = re.compile(
-    rf"(?:, color (-?[0-9]+))?(?:, page (-?[0-9]+))?"
-    rf"(?:, parameter ([0-9]+)(?:, shape \|([^|]*)\|)?(?: at ShapeIndex ({INDEX}))?)?"
+    rf"(?:, color ({SINT}))?(?:, page ({SINT}))?"
+    rf"(?:, parameter ({INT})(?:, shape \|([^|]*)\|)?(?: at ShapeIndex ({INDEX}))?)?"
     r"(?:, output shape is \|([^|]*)\|)?"
     r"(, constant)?(, thread-local)?(, maybe-live-out)?(, preallocated-temp)?"
 )
-_ONE_ATTRIBUTE: Final = re.compile(r", ((?:[^,|]|\|[^|]*\|)*)")
+_ONE_ATTRIBUTE: Final = re.compile(r", ((?:[^,|]++|\|[^|]*+\|)*+)")
+_NO_NEW_ATTRIBUTE: Final = re.compile(
+    r"(?:color|page|parameter|output shape|constant|thread-local|maybe-live-out|preallocated-temp)\b"
+)
+"""How an attribute begins that is known: one that cannot be read, or is there twice, is damage."""
 
 
 class Attributes(NamedTuple):
@@ -146,7 +159,8 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
     body = text.removeprefix("BufferAssignment:\n")
     line += body is not text
     if body.endswith("\n\n") or body == "\n":
-        body = body[:-1]  # the blank line that parts this section from the total
+        body = body.rstrip("\n")  # the blank line that parts this section from the total
+        body = body + "\n" if body else ""
     pattern, feature = _VALUE, None
     if "](#" in body and _LOGICAL.search(body):
         pattern, feature = _LOGICAL, features.LOGICAL_BUFFERS
@@ -172,7 +186,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
             found.add(features.PARAMETER_SHAPE)
         for attribute in attributes.unknown:
             message = f"allocation {header.allocation} has an attribute that xbuf does not know"
-            notices.append(Notice(file, None, "unknown-attribute", message, attribute))
+            note(notices, [Notice(file, None, "unknown-attribute", message, attribute[:MAX_TEXT])])
     used: list[tuple[str, ...]] = []
     if pattern is _LOGICAL:
         values = [
@@ -212,7 +226,7 @@ def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[
             of_header = count("\n value: ", head.end() - 1, end)
         else:
             of_header = len(pattern.findall(body, head.end(), end))
-        headers.append(Header(int(index), address, int(size), _attributes(tail), of_header))
+        headers.append(Header(int(index), address, int(size), _attributes(tail, index), of_header))
         lines += 1
         start = end
     return headers, orphans, values, lines
@@ -221,16 +235,19 @@ def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[
 _memo: dict[str, Attributes] = {}
 
 
-def _attributes(tail: str) -> Attributes:
+def _attributes(tail: str, allocation: str) -> Attributes:
     attributes = _memo.get(tail)
     if attributes is None:
-        if len(_memo) > 10_000:
-            _memo.clear()
-        attributes = _memo[tail] = _parse_attributes(tail)
+        attributes = _parse_attributes(tail, allocation)
+        # The shape of an output can have megabytes; such a tail is not kept.
+        if len(tail) < 1000:
+            if len(_memo) > 10_000:
+                _memo.clear()
+            _memo[tail] = attributes
     return attributes
 
 
-def _parse_attributes(tail: str) -> Attributes:
+def _parse_attributes(tail: str, allocation: str) -> Attributes:
     unknown: list[str] = []
     match = _ATTRIBUTES.fullmatch(tail)
     if match is None:
@@ -249,9 +266,23 @@ def _parse_attributes(tail: str) -> Attributes:
                 break
             unknown.append(other[1])
             at = other.end()
+        if any(_NO_NEW_ATTRIBUTE.match(attribute) for attribute in unknown):
+            raise DumpError(
+                "bad-line",
+                f"an attribute of allocation {allocation} cannot be read; is the file damaged?",
+                section="allocations",
+                text=f"allocation {allocation}: ",
+            )
         match = _ATTRIBUTES.fullmatch("".join(known[place] for place in sorted(known)))
         assert match is not None  # each part matched alone, and sorted they follow the grammar
     color, page, number, shape, index, output, constant, local, live_out, temp = match.groups()
+    if any(digits and not -LIMIT <= int(digits) < LIMIT for digits in (color, page, number)):
+        raise DumpError(
+            "number-too-large",
+            f"a number of allocation {allocation} does not fit 64 bits; is the file damaged?",
+            section="allocations",
+            text=f"allocation {allocation}: ",
+        )
     return Attributes(
         int(color) if color else 0,
         int(page) if page else None,
@@ -270,9 +301,9 @@ def _parse_attributes(tail: str) -> Attributes:
 _KNOWN: Final = tuple(
     re.compile(pattern + r"(?=,|$)")
     for pattern in (
-        r", color -?[0-9]+",
-        r", page -?[0-9]+",
-        rf", parameter [0-9]+(?:, shape \|[^|]*\|)?(?: at ShapeIndex {INDEX})?",
+        rf", color {SINT}",
+        rf", page {SINT}",
+        rf", parameter {INT}(?:, shape \|[^|]*\|)?(?: at ShapeIndex {INDEX})?",
         r", output shape is \|[^|]*\|",
         r", constant",
         r", thread-local",
@@ -307,7 +338,7 @@ def _walk(
         if match:
             header += 1
             in_reuse = False
-        else:
+        elif not in_reuse:
             match = pattern.match(body, at)
         if match:
             kept.append(match[0])
@@ -319,7 +350,7 @@ def _walk(
         reused = _REUSE.fullmatch(text) if in_reuse else None
         if reused:
             reuse.append(ReuseLine(header, *(part or "" for part in reused.groups())))
-        elif text == _REUSE_HEAD:
+        elif text == _REUSE_HEAD and not in_reuse:
             in_reuse = True
             told = len(reuse)
             found.add(features.COLOR_REUSE)
@@ -332,7 +363,7 @@ def _walk(
                 section="allocations",
                 text=text,
             )
-        elif _KNOWN_START.match(text) or pattern is _EMBEDDED:
+        elif KNOWN_START.match(text) or pattern is _EMBEDDED:
             ends_here = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
             raise DumpError(
                 "truncated" if ends_here else "bad-line",
@@ -343,9 +374,7 @@ def _walk(
                 text=text.rstrip("\n"),
             )
         else:
-            notices.append(
-                Notice(file, line, "unknown-line", "xbuf does not know this line", text.rstrip("\n"))
-            )
+            note(notices, [unknown_line(file, line, text)])
         line += 1
         at = end
     if in_reuse and len(reuse) == told:

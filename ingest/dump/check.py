@@ -1,27 +1,25 @@
 """Rules that every dump must keep, or it is rejected whole.
 
 Each rule held in all 5,504 public dumps that were checked, and in the project's own; a dump that breaks
-one is damaged. Messages name the value or allocation at fault; `locate` finds the line for it, which is
-not tracked while all is well.
+one is damaged. Messages name the value or allocation at fault; `ingest.dump.locate` finds the line for it, of
+which no count is kept while all is well.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
 from ingest.dump import features
-from ingest.dump.allocations import Header, ReuseLine
+from ingest.dump.allocations import LIMIT, Header, ReuseLine
 from ingest.dump.live_range import UNAVAILABLE
-from ingest.dump.liveness import Liveness
+from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.sections import Section
-from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
-
-LIMIT = 2**63
-"""Sizes, offsets and ids must fit a signed 64-bit integer."""
 
 
 def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
@@ -160,15 +158,58 @@ def _key(row: tuple[str, ...]) -> str:
     return f"{row[1]}{row[2]}{row[3]}{color}"
 
 
-def check_magnitude(what: str, section: str, numbers: Iterable[int | None]) -> None:
-    """Require numbers to fit a signed 64-bit integer."""
+def check_magnitude(what: str, section: str, numbers: Iterable[int | None], text: str | None = None) -> None:
+    """Require numbers to fit a signed 64-bit integer; `text` is how the line at fault begins."""
     for number in numbers:
         if number is not None and not -LIMIT <= number < LIMIT:
             raise DumpError(
                 "number-too-large",
                 f"{what} {number} does not fit 64 bits; is the file damaged?",
                 section=section,
+                text=text,
             )
+
+
+def check_size_sum(total: int) -> None:
+    """Require the sizes of all values to sum to a signed 64-bit integer: live bytes are such sums."""
+    check_magnitude("the sum of the values' sizes,", "allocations", (total,))
+
+
+def check_reuse(
+    reuse: Sequence[ReuseLine], headers: Sequence[int], places: Mapping[int, tuple[str, str, int]]
+) -> None:
+    """Require the values under `reused by buffers of a different color` to be values of that allocation.
+
+    Args:
+        reuse: the lines; `header` is an index into `headers`.
+        headers: allocation of each header.
+        places: instruction, index ('' where none is printed) and allocation of values by id.
+    """
+    for line in reuse:
+        if places.get(int(line.id)) != (line.instruction, line.shape_index, headers[line.header]):
+            raise DumpError(
+                "value-mismatch",
+                f"value {line.id} {line.instruction}{line.shape_index} is told to reuse allocation"
+                f" {headers[line.header]}, which does not hold it; are lines missing?",
+                section="allocations",
+                text=f"  value: <{line.id} ",
+            )
+        check_magnitude("color", "allocations", (int(line.color),), f"  value: <{line.id} ")
+        check_magnitude("color", "allocations", (int(line.value_color or 0),), f"  value: <{line.id} ")
+
+
+def check_unique_ranges(keys: Iterable[tuple[str, str]]) -> None:
+    """Require the live ranges to be of different values; `keys` are (instruction, index) in print order."""
+    seen: set[tuple[str, str]] = set()
+    for key in keys:
+        if key in seen:
+            raise DumpError(
+                "duplicate-value",
+                f"the live range of {key[0]}{key[1]} is listed twice",
+                section="ranges",
+                text=f"    {key[0]}{key[1]}:",
+            )
+        seen.add(key)
 
 
 def check_start(text: str, role: str, file: str) -> None:
@@ -212,6 +253,25 @@ def check_end(text: str, role: str, file: str, line: int, section: Section) -> N
         )
 
 
+def misplaced(section: Section, file: str, line: int) -> DumpError:
+    """Return the error of a section that is there twice, or in the wrong file of a split set."""
+    return DumpError(
+        "bad-line",
+        f"the section {section.label} does not belong here; are files of different dumps side by side?",
+        file=file,
+        line=line,
+        section=section.label,
+    )
+
+
+SECTIONS_OF = {
+    "primary": {Section.ALLOCATIONS},
+    "values": {Section.TOTAL, Section.VALUES},
+    "live_range": {Section.SEQUENCE, Section.RANGES, Section.PEAK, Section.TREE},
+}
+"""What the files of a split set hold, by role."""
+
+
 def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     """Refuse a set whose files lack a section that must follow another one."""
     values_file = files.get("values", files["primary"])
@@ -225,13 +285,21 @@ def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     missing: tuple[str, str, str] | None = None
     if features.TOTAL in told and Section.VALUES not in seen:
         missing = ("values", "Used values:", values_file)
-    elif features.TOTAL not in told and ("values" in files or (features.POINTER in told and modern)):
+    elif features.TOTAL not in told and (
+        "values" in files or (features.POINTER in told and modern) or Section.VALUES in seen
+    ):
         missing = ("total", "Total bytes used:", values_file)
     elif Section.SEQUENCE not in seen and ("live_range" in files or (texts and not split)):
         missing = ("sequence", "HloLiveRange", ranges_file)
-    elif features.LIVE_RANGE in told and Section.RANGES not in seen:
+    elif Section.SEQUENCE in seen and Section.VALUES not in seen and not split:
+        missing = ("values", "Used values:", values_file)
+    elif features.LIVE_RANGE not in told and Section.RANGES in seen:
+        missing = ("sequence", "HloLiveRange (max N):", ranges_file)
+    elif Section.RANGES not in seen and (features.LIVE_RANGE in told or Section.PEAK in seen):
         missing = ("ranges", "BufferLiveRange:", ranges_file)
-    elif features.LIVE_RANGE in told and Section.PEAK not in seen:
+    elif (features.LIVE_RANGE in told and Section.PEAK not in seen) or (
+        features.PEAK not in told and Section.TREE in seen
+    ):
         missing = ("peak", "Live ranges at N (peak):", ranges_file)
     elif "live_range" in files and features.PEAK in told and Section.TREE not in seen:
         missing = ("tree", "Stack trace breakdown for peak usage:", ranges_file)
@@ -243,11 +311,6 @@ def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
             file=file,
             section=section,
         )
-
-
-def note_missing_value(key: str, file: str) -> Notice:
-    """Note a live range of a value that has no allocation."""
-    return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
 
 
 def check_sequence_length(printed: int, slots: int, file: str) -> None:
@@ -274,113 +337,63 @@ def check_range(name: str, index: str, start: int, end: int, length: int, file: 
         )
 
 
-def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
-    """Note values that share bytes while both are live; `ids` of the measured intervals."""
-    return [
-        Notice(file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live")
-        for one, other in liveness.overlaps
-    ]
-
-
-def note_colors(
-    values: Sequence[tuple[str, ...]],
-    allocation_of: Sequence[int],
-    colors: Sequence[int],
-    reuse: Sequence[ReuseLine],
-    file: str,
-) -> list[Notice]:
-    """Note, once an allocation, values of another color than their allocation's.
+def check_peak_list(dump: ParsedDump, live: Sequence[tuple[str, str]], file: str) -> None:
+    """Refuse a peak list that ends before the live values of its slot do, with nothing after it.
 
     Args:
-        values: rows as `ValueLine`.
-        allocation_of: the allocation of each, an index into `colors`.
-        colors: color of each allocation.
-        reuse: lines that tell of such values; those are not noted.
-        file: name for the notice.
+        dump: its notices get what else differs.
+        live: (instruction, index) of the values live at the slot.
+        file: name for messages.
     """
-    told = {(line.header, line.id) for line in reuse}
-    notices: dict[int, Notice] = {}
-    for value, allocation in zip(values, allocation_of, strict=True):
-        if not value[4] or int(value[4]) == colors[allocation] or (allocation, value[0]) in told:
-            continue
-        message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
-        notices.setdefault(allocation, Notice(file, None, "color-differs", message))
-    return list(notices.values())
-
-
-def check_peak_list(dump: ParsedDump, live: int, file: str) -> None:
-    """Refuse a peak list that ends before the `live` values of its slot do, with nothing after it."""
     assert dump.peak is not None
-    rows, time = len(dump.peak.rows), dump.peak.time
-    if rows == live:
-        return
-    if rows < live and dump.tree is None:
+    rows, time = dump.peak.rows, dump.peak.time
+    if len(rows) < len(live) and dump.tree is None:
         raise DumpError(
             "truncated",
-            f"the peak list has {rows} of {live} values: the file is cut off; copy it again",
+            f"the peak list has {len(rows)} of {len(live)} values: the file is cut off; copy it again",
             file=file,
             section="peak",
             text=f"  Live ranges at {time} (peak):",
         )
-    message = f"the peak list has {rows} values, {live} are live at slot {time}"
-    dump.notices.append(Notice(file, None, "peak-list", message))
+    if features.PEAK_INDEX in dump.features:
+        is_same = len(rows) == len(live) and {(row[0], row[1]) for row in rows} == set(live)
+    else:
+        is_same = Counter(row[0] for row in rows) == Counter(name for name, _ in live)
+    if not is_same:
+        message = f"the peak list names {len(rows)} values, not the {len(live)} that are live at slot {time}"
+        note(dump.notices, [Notice(file, None, "peak-list", message)])
+    if dump.tree is not None and dump.tree.total != dump.peak.total:
+        message = "the stack-trace tree is of other bytes than the peak list; are lines missing?"
+        note(dump.notices, [Notice(file, None, "stack-tree", message)])
 
 
 def check_numbers(dump: ParsedDump) -> None:
-    """Require every number that is stored to fit 64 bits; ids, sizes and slots are checked elsewhere."""
-    for header in dump.headers:
-        check_magnitude("attribute", "allocations", header.attributes[:3])
-    check_magnitude("color", "allocations", (int(value[4]) for value in dump.values if len(value[4]) > 18))
-    check_magnitude("color", "allocations", (int(line.color) for line in dump.reuse if len(line.color) > 18))
-    check_magnitude("total", "total", (dump.total, sum(header.size for header in dump.headers)))
+    """Require every number that is stored to fit 64 bits; most are checked where they are read."""
+    if max(map(len, map(itemgetter(4), dump.values)), default=0) > 18:
+        check_colors(dump.values)
+    check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
+    check_magnitude("the sum of all sizes,", "allocations", (sum(header.size for header in dump.headers),))
     if dump.used is not None:
-        check_magnitude("operand", "values", (int(use[1]) for use in dump.used.uses if len(use[1]) > 18))
-    if dump.liveness is not None:
-        check_magnitude("slot", "ranges", (dump.schedule_length,))
-        check_magnitude("peak bytes", "ranges", (dump.liveness.peak_bytes,))
-    if dump.peak is not None:
-        check_magnitude("slot", "peak", (dump.peak.time,))
-        check_magnitude("peak bytes", "peak", (sum(int(row[2]) for row in dump.peak.rows),))
+        check_operands(dump.used.uses)
     if dump.tree is not None:
         for node in dump.tree.nodes:
-            check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
+            if (
+                not -LIMIT < node.total < LIMIT
+                or not -LIMIT < node.remaining < LIMIT
+                or node.current >= LIMIT
+            ):
+                check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
 
 
-def locate(error: DumpError, files: Sequence[str]) -> None:
-    """Fill in the file, the line and the byte offset of an error that only names the text at fault.
-
-    Reads the files again; a rejected dump is rare.
-    """
-    if error.line is None and error.text:
-        for file in files:
-            line = 1
-            for block in BlockReader(file):
-                at = 0 if block.startswith(error.text) else block.find("\n" + error.text) + 1
-                if at or block.startswith(error.text):
-                    error.file = file
-                    error.line = line + block.count("\n", 0, at)
-                    end = block.find("\n", at)
-                    error.text = block[at : end if end >= 0 else len(block)][:2000]
-                    break
-                line += block.count("\n")
-            if error.line is not None:
-                break
-    if not error.file:
-        error.file = files[0]
-    if error.line is not None and error.byte_offset is None:
-        error.byte_offset = _offset_of_line(error.file, error.line)
+def check_colors(values: Iterable[tuple[str, ...]]) -> None:
+    """Require the colors of values (rows as `ValueLine`) to fit 64 bits."""
+    for value in values:
+        if len(value[4]) > 18:
+            check_magnitude("color", "allocations", (int(value[4]),), f" value: <{value[0]} ")
 
 
-def _offset_of_line(file: str, line: int) -> int | None:
-    """Return where a line starts in the uncompressed text, in bytes."""
-    offset = 0
-    for block in BlockReader(file):
-        lines = block.count("\n")
-        if line <= lines or not lines:
-            at = 0
-            for _ in range(line - 1):
-                at = block.find("\n", at) + 1
-            return offset + len(block[:at].encode(errors="surrogateescape"))
-        line -= lines
-        offset += len(block.encode(errors="surrogateescape"))
-    return offset if line == 1 else None
+def check_operands(uses: Iterable[tuple[str, str, str]]) -> None:
+    """Require the operand numbers of uses to fit 64 bits."""
+    for user, operand, _ in uses:
+        if len(operand) > 18:
+            check_magnitude("operand", "values", (int(operand),), f"  {user}, operand {operand}")

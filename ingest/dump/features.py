@@ -51,5 +51,14 @@ STACK_TREE: Final = "stack_tree"
 """A stack-trace tree of the peak is printed (jaxlib >= 0.7.2)."""
 SPLIT_FILES: Final = "split_files"
 """The set is split in files (jaxlib >= 0.10.0)."""
+
+
+def without(feature: str) -> str:
+    """Return the mark that some part of a dump lacks a feature which is a release's habit.
+
+    Scanners set it beside the feature; where both are set, the dump is not of one piece. It is no feature
+    and goes no further (`ingest.dump.check.note_mixed`).
+    """
+    return f"-{feature}"
 PROTOBUF_ALONE: Final = "protobuf_alone"
 """There was no text: allocations and values come from the protobuf."""

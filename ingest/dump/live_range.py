@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import Final, NamedTuple
 
-from ingest.dump.allocations import INDEX, LINES
+from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME
+from ingest.dump.notices import note, unknown_line
 from ingest.dump.records import Notice, StackNode
 from ingest.errors import DumpError
 
-_HEAD: Final = re.compile(r"HloLiveRange \(max ([0-9]+)\):\n  InstructionSequence:\n")
-_SLOT: Final = re.compile(r"^    ([0-9]+):(.*)\n", re.M)
-_RANGE: Final = re.compile(rf"^    ([^{{}}\n]+)({INDEX}):([0-9]+)-([0-9]+)\n", re.M)
-_PEAK_HEAD: Final = re.compile(r"  Live ranges at ([0-9]+) \(peak\):\n")
+_HEAD: Final = re.compile(rf"HloLiveRange \(max ({INT})\):\n  InstructionSequence:\n")
+_SLOT: Final = re.compile(rf"^    ({INT}):({NAME})\n", re.M)
+_RANGE: Final = re.compile(rf"^    ({NAME})({INDEX}):({INT})-({INT})\n", re.M)
+_PEAK_HEAD: Final = re.compile(rf"  Live ranges at ({INT}) \(peak\):\n")
 _PEAK: Final = re.compile(
-    rf"^    ([^{{}}\n]+?)({INDEX})?: ([0-9]+) bytes(?: \(cumulative: ([0-9]+) bytes\))?\n", re.M
+    rf"^    ({NAME})({INDEX})?: ({INT}) bytes(?: \(cumulative: ({INT}) bytes\))?\n", re.M
 )
-_TREE_HEAD: Final = re.compile(r"  Stack trace breakdown for peak usage: (-?[0-9 ]+) bytes\n")
+_TREE_HEAD: Final = re.compile(r"  Stack trace breakdown for peak usage: (-?[0-9][0-9 ]*) bytes\n")
+_NODE_START: Final = re.compile(r"    ((?:  (?:│   |    )*(?:├── |└── ))?)")
+# Searched for, not matched behind a lazy label: that would read the rest of the text for every node.
+_NODE_TAIL: Final = re.compile(
+    r" \((-?[0-9]{1,40}\.[0-9]|-?nan|-?inf)%, total: (-?[0-9][0-9 ]*) bytes,"
+    r" current: (-?[0-9][0-9 ]*) bytes, remaining: (-?[0-9][0-9 ]*) bytes\)\n"
+)
+_GROUPED: Final = r"(-?(?!0 ?[0-9])[0-9]{1,3}(?: [0-9]{3}){0,13})"
 _NODE: Final = re.compile(
-    r"    ((?:  (?:│   |    )*(?:├── |└── ))?)([\s\S]*?)"
-    r" \((-?[0-9.]+|-?nan|-?inf)%, total: (-?[0-9 ]+) bytes, current: (-?[0-9 ]+) bytes,"
-    r" remaining: (-?[0-9 ]+) bytes\)\n"
+    rf"{_NODE_START.pattern}(.*?) \((-?[0-9]{{1,40}}\.[0-9])%, total: {_GROUPED} bytes,"
+    rf" current: {_GROUPED} bytes, remaining: {_GROUPED} bytes\)\n"
 )
+"""A node on one line, as nearly all are."""
+_LONGEST_NUMBER: Final = 60
+"""Characters of a grouped number."""
 _KNOWN_STARTS: Final = {
     "sequence": re.compile(r"    [0-9]"),
     "ranges": re.compile(r"    .*\}:"),
     "peak": re.compile(r"    .* bytes"),
 }
 """Lines that stand for a record of the section, though they may not be readable as one."""
+MAX_INT: Final = 2**63 - 1
 UNBOUNDED: Final = "  Peak memory could not be determined due to unbounded dynamic shape.\n"
 UNAVAILABLE: Final = "HloLiveRange not available"
+WHY_UNAVAILABLE: Final = f"{UNAVAILABLE} (finalized or constructed from proto)"
 
 
 def scan_head(text: str, line: int, file: str) -> tuple[int, str]:
@@ -43,8 +56,9 @@ def scan_head(text: str, line: int, file: str) -> tuple[int, str]:
 def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: list[Notice]) -> list[str]:
     """Return the instruction of each slot; the slots must be `first_slot`, `first_slot + 1`, ..."""
     rows = _SLOT.findall(body)
-    if len(rows) != body.count("\n"):
-        body = _without_unknown(_SLOT, body, line, file, "sequence", notices)
+    is_whole = len(rows) == body.count("\n")
+    if not is_whole:
+        _without_unknown(_SLOT, body, line, file, "sequence", notices)
     expected = list(map(str, range(first_slot, first_slot + len(rows))))
     if [slot for slot, _ in rows] != expected:
         wrong = next(i for i, (row, slot) in enumerate(zip(rows, expected, strict=True)) if row[0] != slot)
@@ -52,9 +66,9 @@ def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: lis
             "sequence-length",
             f"slot {rows[wrong][0]} of the instruction sequence stands where {expected[wrong]} should",
             file=file,
-            line=line + wrong,
+            line=line + wrong if is_whole else None,
             section="sequence",
-            text=f"{rows[wrong][0]}:{rows[wrong][1]}",
+            text=f"    {rows[wrong][0]}:{rows[wrong][1]}",
         )
     return [name for _, name in rows]
 
@@ -74,13 +88,15 @@ class PeakScan(NamedTuple):
 
     time: int | None
     rows: list[tuple[str, str, str, str]]
+    total: int = 0
+    """Sum of the bytes."""
 
 
 def scan_peak(text: str, line: int, file: str, notices: list[Notice]) -> PeakScan:
     """Scan the peak list, whole."""
-    if text.startswith("  Peak memory could not"):
-        if text != UNBOUNDED:
-            _without_unknown(_PEAK, text.removeprefix(UNBOUNDED), line + 1, file, "peak", notices)
+    if text.startswith(UNBOUNDED):
+        for number, other in enumerate(LINES.findall(text, len(UNBOUNDED)), line + 1):
+            note(notices, [unknown_line(file, number, other)])
         return PeakScan(None, [])
     head = _PEAK_HEAD.match(text)
     if head is None:
@@ -88,7 +104,19 @@ def scan_peak(text: str, line: int, file: str, notices: list[Notice]) -> PeakSca
     rows = _PEAK.findall(text, head.end())
     if len(rows) != text.count("\n") - 1:
         _without_unknown(_PEAK, text[head.end() :], line + 1, file, "peak", notices)
-    return PeakScan(int(head[1]), rows)
+    time, sizes = int(head[1]), [int(row[2]) for row in rows]
+    if max(time, sum(sizes)) > MAX_INT:
+        raise DumpError(
+            "number-too-large",
+            "the bytes of the peak list do not fit 64 bits; is the file damaged?",
+            file=file,
+            line=line,
+            section="peak",
+        )
+    if rows and (rows[0][3] or rows[-1][3]) and [row[3] for row in rows] != list(map(str, accumulate(sizes))):
+        message = "the cumulative sizes of the peak list do not add up; is the file damaged?"
+        note(notices, [Notice(file, line, "peak-list", message)])
+    return PeakScan(time, rows, sum(sizes))
 
 
 class TreeScan(NamedTuple):
@@ -109,79 +137,108 @@ def scan_tree(text: str, line: int, file: str, notices: list[Notice]) -> TreeSca
     head = _TREE_HEAD.match(text)
     if head is None:
         raise _bad_line(text, line, file, "tree", "Stack trace breakdown for peak usage: N bytes")
+    printed = _grouped(head[1], file, line)
     nodes: list[StackNode] = []
-    path: list[int] = []
-    open_below: list[bool] = []
-    at = head.end()
+    unexplained: list[int] = []  # for each node, its bytes less its own and its children's
+    path: list[int] = []  # places of the last node and its ancestors
+    is_open: list[bool] = []  # for each of them: its connector promises another sibling
+    indents = [""]  # what stands before the connector of a node, by its depth
+    left, fits = printed, True
+    at, counted = head.end(), 0  # `line` is that of `counted`
     while at < len(text):
-        match = _NODE.match(text, at)
-        if match is None:
-            where = line + text.count("\n", 0, at)
-            rest = text[at:]
-            if not rest.endswith("\n") or " bytes)" not in rest:
-                raise _cut_off(file, where, rest)
-            end = text.find("\n", at) + 1
-            notices.append(
-                Notice(file, where, "unknown-line", "xbuf does not know this line", text[at : end - 1])
-            )
-            at = end
-            continue
-        prefix, label, percent, total, current, remaining = match.groups()
+        node = _NODE.match(text, at)
+        if node is not None:
+            prefix, label, percent, *digits = node.groups()
+            end = node.end()
+            total, current, remaining = [int(number.replace(" ", "")) for number in digits]
+        else:
+            line, counted = line + text.count("\n", counted, at), at
+            start = _NODE_START.match(text, at)
+            if start is None:
+                end = text.find("\n", at) + 1 or len(text)
+                note(notices, [unknown_line(file, line, text[at:end])])
+                at = end
+                continue
+            tail = _NODE_TAIL.search(text, start.end())
+            if tail is None:
+                raise _cut_off(file, line, text[at : at + 2000])
+            prefix, label, percent = start[1], text[start.end() : tail.start()], tail[1]
+            end = tail.end()
+            total, current, remaining = [_grouped(tail[place], file, line) for place in (2, 3, 4)]
         depth = (len(prefix) - 2) // 4 if prefix else 0
         if depth > len(path):
-            raise _cut_off(file, line + text.count("\n", 0, at), match[0])
-        del path[depth:], open_below[depth:]
-        nodes.append(
-            StackNode(
-                depth,
-                path[-1] if path else None,
-                label,
-                percent,
-                _grouped(total),
-                _grouped(current),
-                _grouped(remaining),
+            raise DumpError(
+                "bad-line",
+                "this node of the stack-trace tree has no parent; are lines missing?",
+                file=file,
+                line=line + text.count("\n", counted, at),
+                section="tree",
+                text=text[at : text.find("\n", at)],
             )
-        )
-        path.append(len(nodes) - 1)
-        open_below.append("├" in prefix)
-        at = match.end()
-    total = _grouped(head[1])
+        left -= current
+        if prefix[:-4] != indents[depth] or left != remaining:
+            fits = False
+        if depth < len(path):
+            if (depth and not is_open[depth]) or True in is_open[depth + 1 :]:
+                fits = False
+            del path[depth:], is_open[depth:], indents[depth + 1 :]
+        parent = None
+        if depth:
+            parent = path[-1]
+            unexplained[parent] -= total
+        promises = "├" in prefix
+        indents.append(f"{indents[depth]}{'│   ' if promises else '    '}" if depth else "  ")
+        path.append(len(nodes))
+        is_open.append(promises)
+        nodes.append(StackNode(depth, parent, label, percent, total, current, remaining))
+        unexplained.append(total - current)
+        at = end
     # The last node is a leaf, and the roots make up the total but for what integer division loses where
     # bytes are shared between call sites.
-    missing = total - sum(node.total for node in nodes if not node.depth)
-    ends_open = any(open_below) or (nodes and nodes[-1].total > nodes[-1].current)
+    missing = printed - sum(node.total for node in nodes if not node.depth)
+    ends_open = any(is_open) or (nodes and nodes[-1].total > nodes[-1].current)
     if ends_open or missing > len(nodes):
-        raise _cut_off(file, line + text.count("\n"), text[-200:])
-    return TreeScan(total, tuple(nodes))
+        raise _cut_off(file, line + text.count("\n", counted), text[-200:])
+    if not fits or any(unexplained):
+        message = "the stack-trace tree does not add up; are lines missing?"
+        note(notices, [Notice(file, None, "stack-tree", message)])
+    return TreeScan(printed, tuple(nodes))
 
 
-def _grouped(digits: str) -> int:
-    """Read an integer whose digits are printed in groups of three."""
-    return int(digits.replace(" ", ""))
+def _grouped(digits: str, file: str, line: int) -> int:
+    """Read an integer whose digits are printed in groups of three, by nightly releases without groups."""
+    plain = digits.replace(" ", "")
+    if len(digits) <= _LONGEST_NUMBER:
+        number = int(plain)
+        if digits in (f"{number:,}".replace(",", " "), str(number)):
+            return number
+    raise DumpError(
+        "bad-line",
+        "a number of the stack-trace tree cannot be read; is the file damaged?",
+        file=file,
+        line=line,
+        section="tree",
+        text=digits,
+    )
 
 
 def _without_unknown(
     pattern: re.Pattern[str], body: str, line: int, file: str, section: str, notices: list[Notice]
-) -> str:
+) -> None:
     """Note the lines that `pattern` does not match; refuse those that stand for a record all the same."""
-    kept: list[str] = []
-    for number, text in enumerate(LINES.findall(body)):
+    for number, text in enumerate(LINES.findall(body), line):
         if pattern.fullmatch(text):
-            kept.append(text)
-        elif _KNOWN_STARTS[section].match(text):
+            continue
+        if _KNOWN_STARTS[section].match(text) or KNOWN_START.match(text):
             raise DumpError(
                 "bad-line",
                 "this line cannot be read here; is the file damaged?",
                 file=file,
-                line=line + number,
+                line=number,
                 section=section,
-                text=text.rstrip("\n"),
+                text=text.removesuffix("\n"),
             )
-        else:
-            notices.append(
-                Notice(file, line + number, "unknown-line", "xbuf does not know this line", text.rstrip("\n"))
-            )
-    return "".join(kept)
+        note(notices, [unknown_line(file, number, text)])
 
 
 def _bad_line(text: str, line: int, file: str, section: str, expected: str) -> DumpError:

@@ -13,9 +13,10 @@ a shared boundary slot, in time (none does in 5,504 public dumps; where one does
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -38,12 +39,15 @@ class Liveness(NamedTuple):
         peak_bytes: bytes live there; None without ranges.
         handover: for each interval, its bytes that other live values own at its last slot.
         overlaps: pairs of intervals that share bytes beyond a boundary slot, at most one a value.
+        is_exact: see below.
     """
 
     peak_time: int | None
     peak_bytes: int | None
     handover: list[int]
     overlaps: list[tuple[int, int]]
+    is_exact: bool = True
+    """False if so many values share bytes that not all of it was counted: live bytes are too high."""
 
 
 def measure(intervals: Intervals, slots: int) -> Liveness:
@@ -56,12 +60,11 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     count = len(intervals.start)
     handover = [0] * count
     overlaps: list[tuple[int, int]] = []
-    allocations = np.array(intervals.allocation, np.int64)
-    order = np.argsort(allocations, kind="stable")
-    for members in np.split(order, np.flatnonzero(np.diff(allocations[order])) + 1):
+    work = _Work(_STEPS * count + _FREE_STEPS)
+    for members in _by_allocation(intervals.allocation):
         if len(members) > 1:
-            sized = [number for number in members.tolist() if intervals.size[number]]
-            _sweep(intervals, sized, handover, overlaps)
+            sized = [number for number in members if intervals.size[number]]
+            _sweep(intervals, sized, handover, overlaps, work)
     if not count:
         return Liveness(None, None, handover, overlaps)
     sizes = np.array(intervals.size, np.int64)
@@ -73,11 +76,44 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     np.subtract.at(changes, ends + 1, sizes - handed)
     live = np.cumsum(changes)
     peak_time = int(live.argmax())
-    return Liveness(peak_time, int(live[peak_time]), handover, overlaps)
+    return Liveness(peak_time, int(live[peak_time]), handover, overlaps, work.left > 0)
+
+
+class _Work:
+    """Steps that may still be spent on values that share bytes: each pair of them takes one."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+_STEPS: Final = 100
+"""Steps for each interval; real dumps take 1.1 at most."""
+_FREE_STEPS: Final = 100_000
+
+
+def _by_allocation(allocations: Sequence[int]) -> Iterable[list[int]]:
+    """Return the numbers of the intervals of each allocation."""
+    if len(allocations) < _MANY:
+        groups: defaultdict[int, list[int]] = defaultdict(list)
+        for number, allocation in enumerate(allocations):
+            groups[allocation].append(number)
+        return groups.values()
+    array = np.array(allocations, np.int64)
+    order = np.argsort(array, kind="stable")
+    borders = np.flatnonzero(np.diff(array[order])) + 1
+    return (members.tolist() for members in np.split(order, borders))
+
+
+_MANY: Final = 20_000
+"""Intervals from which sorting columns takes less memory than a list each; below, it takes more time."""
 
 
 def _sweep(
-    intervals: Intervals, members: list[int], handover: list[int], overlaps: list[tuple[int, int]]
+    intervals: Intervals,
+    members: list[int],
+    handover: list[int],
+    overlaps: list[tuple[int, int]],
+    work: _Work,
 ) -> None:
     """Go through one allocation in time order; fill `handover` and `overlaps`."""
     _, offsets, _, start_of, end_of = intervals
@@ -96,28 +132,32 @@ def _sweep(
                 ending.append(number)
         for number in group:
             if end_of[number] > time:
-                shared, other = _shared(intervals, live, number)
+                shared, other = _shared(intervals, live, number, work)
                 if shared:
                     overlaps.append((number, other))
                 insort(live, (offsets[number], number))
         if ending:
-            _hand_over(intervals, live, ending, handover)
+            _hand_over(intervals, live, ending, handover, work)
 
 
 def _hand_over(
-    intervals: Intervals, live: list[tuple[int, int]], ending: list[int], handover: list[int]
+    intervals: Intervals,
+    live: list[tuple[int, int]],
+    ending: list[int],
+    handover: list[int],
+    work: _Work,
 ) -> None:
     """Set how many bytes of each value that ends in this slot are counted for another value."""
     covered: list[tuple[int, int]] = []  # (start, end) of bytes of ending values, disjoint and sorted
     for number in ending:
         offset, size = intervals.offset[number], intervals.size[number]
-        shared, _ = _shared(intervals, live, number)
+        shared, _ = _shared(intervals, live, number, work)
         if len(ending) > 1:
             shared += _cover(covered, offset, offset + size)
         handover[number] = min(shared, size)
 
 
-def _shared(intervals: Intervals, live: list[tuple[int, int]], number: int) -> tuple[int, int]:
+def _shared(intervals: Intervals, live: list[tuple[int, int]], number: int, work: _Work) -> tuple[int, int]:
     """Return how many bytes of a value the live values hold, and the number of one of them."""
     _, offsets, sizes, _, _ = intervals
     low = offsets[number]
@@ -129,10 +169,12 @@ def _shared(intervals: Intervals, live: list[tuple[int, int]], number: int) -> t
         before = min(offsets[left] + sizes[left], high) - low
         if before > 0:
             shared, other = before, left
-    while at < len(live) and live[at][0] < high:
+    first, last = at, min(len(live), at + work.left)
+    while at < last and live[at][0] < high:
         offset, other = live[at]
         shared += min(offset + sizes[other], high) - offset
         at += 1
+    work.left -= at - first
     return shared, other
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import AllocationScan, scan_allocations
+from ingest.dump.allocations import INT, KNOWN_START, LINES, AllocationScan, scan_allocations
 from ingest.dump.check import (
+    SECTIONS_OF,
     check_bounds,
     check_end,
     check_headers,
@@ -18,20 +19,21 @@ from ingest.dump.check import (
     check_numbers,
     check_peak_list,
     check_range,
+    check_reuse,
     check_same_values,
     check_sections,
     check_sequence_length,
+    check_size_sum,
     check_start,
     check_texts,
     check_total,
     check_unique,
-    locate,
-    note_colors,
-    note_missing_value,
-    note_overlaps,
+    check_unique_ranges,
+    misplaced,
 )
 from ingest.dump.live_range import (
     UNAVAILABLE,
+    WHY_UNAVAILABLE,
     scan_head,
     scan_peak,
     scan_ranges,
@@ -39,6 +41,16 @@ from ingest.dump.live_range import (
     scan_tree,
 )
 from ingest.dump.liveness import Intervals, measure
+from ingest.dump.locate import locate
+from ingest.dump.notices import MAX_TEXT, note, unknown_line
+from ingest.dump.oddities import (
+    human_size,
+    note_blank_lines,
+    note_colors,
+    note_missing_value,
+    note_mixed,
+    note_overlaps,
+)
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import (
     Allocation,
@@ -56,59 +68,70 @@ from ingest.dump.source import read_text
 from ingest.dump.used_values import embedded, instruction_text, scan_used_values
 from ingest.errors import DumpError
 
-_TOTAL: Final = re.compile(r"\n*Total bytes used: ([0-9]+)(?: \(([^)\n]*)\))?\n")
+_TOTAL: Final = re.compile(rf"Total bytes used: ({INT})(?: \(([^)\n]*)\))?\n")
 START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
 """Section in which the text of a member begins, by role."""
 
 
-def parse_set(files: Mapping[str, str]) -> ParsedDump:
+def parse_set(files: Mapping[str, str], max_bytes: int | None = None) -> ParsedDump:
     """Parse and check the files of one dump set.
 
     Args:
         files: path of each member by role: primary, and values and live_range where they exist.
+        max_bytes: how much text to hold, uncompressed; by default, any.
 
     Raises:
+        TooMuchText: there is more than `max_bytes` of it.
         DumpError: a file cannot be read, is damaged, or breaks a rule of `ingest.dump.check`; it tells the
             file, and the line and byte offset where one line is at fault.
     """
     try:
-        return _parse(files)
+        return _parse(files, max_bytes)
     except DumpError as error:
         locate(error, list(files.values()))
         raise
 
 
-def _parse(files: Mapping[str, str]) -> ParsedDump:
+def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
     dump = ParsedDump()
     scan: AllocationScan | None = None
+    borders: list[Notice] = []
+    is_split = len(files) > 1
     for role, file in files.items():
-        content = read_text(file)
+        content = read_text(file, None if max_bytes is None else max_bytes - dump.text_bytes)
         dump.sha256[role] = content.sha256
         dump.text_bytes += content.text_bytes
-        dump.notices += content.notices
+        note(dump.notices, content.notices)
         check_start(content.text, role, file)
         pieces = list(cut([content.text], START[role]))
         last = pieces[-1].section if pieces else START[role]
         check_end(content.text, role, file, content.text.count("\n") + 1, last)
         for piece in pieces:
+            if piece.section in dump.sections or (is_split and piece.section not in SECTIONS_OF[role]):
+                raise misplaced(piece.section, file, piece.line)
             if piece.section is Section.ALLOCATIONS:
                 scan = scan_allocations(piece.text, piece.line, file)
             else:
                 scan_section(dump, piece, file)
+        for piece, following in pairwise(pieces[:4]):
+            if following.section <= Section.SEQUENCE:
+                borders += note_blank_lines(piece.text, following, file, dump.features)
     if "values" in files or "live_range" in files:
         dump.features.add(features.SPLIT_FILES)
     assert scan is not None  # every set has a primary file, and it starts with this section
     dump.features |= scan.features
-    dump.notices += scan.notices
+    note(dump.notices, borders)
+    note(dump.notices, scan.notices)
     if dump.total is None:
         size, values = (scan.headers[-1].size, scan.headers[-1].values) if scan.headers else (None, 0)
         check_last_allocation(len(scan.headers) - 1, size, values > 0)
     _take_allocations(dump, scan)
     colors = [header.attributes.color for header in dump.headers]
-    dump.notices += note_colors(dump.values, dump.allocation_of, colors, dump.reuse, files["primary"])
+    note(dump.notices, note_colors(dump.values, dump.allocation_of, colors, dump.reuse, files["primary"]))
     if scan.used:
         dump.used = embedded(scan.used, files["primary"])
         dump.features |= dump.used.features
+    note(dump.notices, note_mixed(dump.features, files["primary"]))
     _take_used_values(dump)
     check_sections(dump, files)
     _take_ranges(dump, files.get("live_range", files["primary"]))
@@ -126,10 +149,10 @@ def scan_section(dump: ParsedDump, piece: Piece, file: str) -> None:
         case Section.VALUES:
             dump.used = scan_used_values(text, line, file)
             dump.features |= {features.USED_VALUES} | dump.used.features
-            dump.notices += dump.used.notices
+            note(dump.notices, dump.used.notices)
         case Section.SEQUENCE:
             if text.startswith(UNAVAILABLE):
-                dump.features.add(features.LIVE_RANGE_UNAVAILABLE)
+                scan_unavailable(dump, piece, file)
                 return
             dump.features.add(features.LIVE_RANGE)
             dump.schedule_length, body = scan_head(text, line, file)
@@ -153,26 +176,51 @@ def scan_section(dump: ParsedDump, piece: Piece, file: str) -> None:
             raise AssertionError(section)
 
 
+def scan_unavailable(dump: ParsedDump, piece: Piece, file: str) -> None:
+    """Take the line that stands where a dump has no live ranges; note what else stands there."""
+    _, text, line = piece
+    dump.features.add(features.LIVE_RANGE_UNAVAILABLE)
+    first, *others = LINES.findall(text)
+    if first != WHY_UNAVAILABLE:
+        message = "XLA tells in other words than usual why there are no live ranges"
+        note(dump.notices, [Notice(file, line, "live-range-unavailable", message, first[:MAX_TEXT])])
+    note(dump.notices, (unknown_line(file, number, other) for number, other in enumerate(others, line + 1)))
+
+
 def _scan_total(dump: ParsedDump, text: str, line: int, file: str) -> None:
-    match = _TOTAL.match(text)
+    body = text.lstrip("\n")
+    blank = len(text) - len(body)
+    if blank != (line == 1):
+        # A values file starts with a blank line; elsewhere it belongs to the section before.
+        message = f"{blank} blank lines before the total; XLA prints one"
+        note(dump.notices, [Notice(file, line, "blank-lines", message)])
+    match = _TOTAL.match(body)
     if match is None:
-        if text.strip("\n"):
-            raise DumpError(
-                "bad-line",
-                "expected 'Total bytes used: N'; is the file damaged?",
-                file=file,
-                line=line,
-                section="total",
-                text=text[:2000],
-            )
+        if body:
+            raise _bad_total(body, line + blank, file)
         return
     dump.total = int(match[1])
     dump.features.add(features.TOTAL)
     if match[2] is not None:
         dump.features.add(features.HUMAN_TOTAL)
-    for number, other in enumerate(text[match.end() :].split("\n"), line + match[0].count("\n")):
-        if other:
-            dump.notices.append(Notice(file, number, "unknown-line", "xbuf does not know this line", other))
+        if match[2] != human_size(dump.total):
+            message = f"'Total bytes used' is {human_size(dump.total)} for people, not {match[2]}"
+            note(dump.notices, [Notice(file, line + blank, "total-text", message[:MAX_TEXT])])
+    for number, other in enumerate(LINES.findall(body.rstrip("\n"), match.end()), line + blank + 1):
+        if KNOWN_START.match(other):
+            raise _bad_total(other, number, file)
+        note(dump.notices, [unknown_line(file, number, other)])
+
+
+def _bad_total(text: str, line: int, file: str) -> DumpError:
+    return DumpError(
+        "bad-line",
+        "expected 'Total bytes used: N', once; is the file damaged?",
+        file=file,
+        line=line,
+        section="total",
+        text=text[: text.find("\n")] if "\n" in text else text,
+    )
 
 
 def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
@@ -199,6 +247,13 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
         dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in scan.headers]
     )
     check_unique(dump.ids)
+    if dump.reuse:
+        places = {
+            id_: (value[1], value[2], allocation)
+            for id_, value, allocation in zip(dump.ids, dump.values, dump.allocation_of, strict=True)
+        }
+        check_reuse(dump.reuse, [header.allocation for header in dump.headers], places)
+    check_size_sum(sum(dump.sizes))
     check_total(sum(header.size for header in scan.headers), dump.total)
     dump.tiled = any("T(" in value[7] for value in dump.values)
 
@@ -221,11 +276,12 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
     dump.range_values = [find((name, index), -1) for name, index, _, _ in dump.ranges]
     for name, index, start, end in dump.ranges:
         check_range(name, index, start, end, dump.schedule_length, file)
-    if -1 in dump.range_values:
+    ranged = [row for row in dump.range_values if row >= 0]
+    if len(set(ranged)) < len(ranged) or len(ranged) < len(dump.ranges):
+        check_unique_ranges((name, index) for name, index, _, _ in dump.ranges)
         for (name, index, _, _), row in zip(dump.ranges, dump.range_values, strict=True):
             if row < 0:
-                dump.notices.append(note_missing_value(name + index, file))
-    ranged = [row for row in dump.range_values if row >= 0]
+                note(dump.notices, [note_missing_value(name + index, file)])
     dump.liveness = measure(
         Intervals(
             [dump.allocation_of[row] for row in ranged],
@@ -236,10 +292,10 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
         ),
         dump.schedule_length,
     )
-    dump.notices += note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file)
+    note(dump.notices, note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file))
     if dump.peak is not None and dump.peak.time is not None:
         time = dump.peak.time
-        live = sum(1 for _, _, start, end in dump.ranges if start <= time <= end)
+        live = [(name, index) for name, index, start, end in dump.ranges if start <= time <= end]
         check_peak_list(dump, live, file)
 
 

@@ -7,6 +7,7 @@ one section, so that pieces can be scanned apart, also in parallel.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -53,6 +54,8 @@ _MARKERS: Final = (
     (Section.PEAK, "\n  Peak memory could not be determined"),
     (Section.TREE, "\n  Stack trace breakdown for peak usage: "),
 )
+_POSITIONS: Final = "\n positions:\n"
+_BLOCK_HEAD: Final = re.compile(r"<[0-9]{1,40} [^\n<>]+>")
 _LONGEST_MARKER: Final = max(len(marker) for _, marker in _MARKERS)
 
 
@@ -128,10 +131,16 @@ def _record_border(text: str, section: Section) -> int:
     """Find the last place at which `text` can be cut between two records; 0 for none."""
     match section:
         case Section.ALLOCATIONS:
-            return max(text.rfind("\nallocation "), text.rfind("\n value: ")) + 1
+            return max(_last_start(text, "\nallocation "), _last_start(text, "\n value: "))
         case Section.VALUES:
             # A block starts at its `<id name>` head, which jaxlib 0.4.24-0.4.35 glue to the line before.
-            return max(text.rfind("<", 0, text.rfind("\n positions:\n") + 1), 0)
+            end = len(text)
+            while (end := text.rfind(_POSITIONS, 0, end)) > 0:
+                start = text.rfind("<", text.rfind("\n", 0, end) + 1, end)
+                is_head = start > 0 and _BLOCK_HEAD.fullmatch(text, start, end)
+                if is_head and not text.endswith("\n\n", 0, start):
+                    return start
+            return 0
         case Section.SEQUENCE | Section.RANGES:
             # Keep one whole line back: the newline before a marker must stay with the marker.
             end = text.rfind("\n", 0, max(text.rfind("\n"), 0)) + 1
@@ -141,3 +150,13 @@ def _record_border(text: str, section: Section) -> int:
             return end
         case _:
             return 0  # scanned whole
+
+
+def _last_start(text: str, start: str) -> int:
+    """Return where the last line begins that starts so; 0 if none does."""
+    end = len(text)
+    while (end := text.rfind(start, 0, end)) > 0:
+        # Blank lines end a section: those within it stay with what follows.
+        if not text.endswith("\n", 0, end):
+            return end + 1
+    return 0

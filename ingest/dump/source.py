@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple, cast
 
@@ -63,29 +64,53 @@ class BlockReader:
         return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[str]:
-        rest = b""
-        first = True
-        with open_bytes(self.path) as stream:
-            self._is_plain = isinstance(stream, io.FileIO)
-            while data := _read(stream, self._block_bytes, self.path):
+        rest: list[bytes] = []
+        # Up to where the file ended when it was opened: it may grow faster than it is read.
+        raw, left = _open_regular(self.path)
+        stream: IO[bytes] = raw
+        try:
+            data = read_bytes(raw, min(self._block_bytes, left), self.path)
+            compression = _compression(data)
+            if compression:
+                raw.seek(0)
+                stream, left = _decompressed(raw, compression), sys.maxsize
+                data = read_bytes(stream, self._block_bytes, self.path)
+            self._is_plain = not compression
+            while data:
                 self._hash.update(data)
-                self.text_bytes += len(data)
-                if first:
+                left -= len(data)
+                if not self.text_bytes:
+                    self.text_bytes = len(data)
                     data = self._inspect_start(data)
-                    first = False
+                else:
+                    self.text_bytes += len(data)
                 end = data.rfind(b"\n") + 1
                 if not end:
-                    rest += data
-                    if len(rest) > MAX_RECORD:
-                        raise DumpError(
-                            "line-too-long", f"a line is longer than {MAX_RECORD >> 20} MiB", file=self.path
-                        )
-                    continue
-                whole = rest + data[:end] if rest else data[:end] if end < len(data) else data
-                rest = data[end:]
-                yield self._decode(whole)
+                    self._require_short(rest, data)
+                    rest.append(data)
+                else:
+                    tail = data[end:]
+                    if tail:
+                        data = data[:end]
+                    whole = b"".join((*rest, data)) if rest else data
+                    rest = [tail] if tail else []
+                    yield self._decode(whole)
+                data = read_bytes(stream, min(self._block_bytes, left), self.path) if left > 0 else b""
+        finally:
+            stream.close()
         if rest:
-            yield self._decode(rest)
+            yield self._decode(b"".join(rest))
+
+    def _require_short(self, rest: list[bytes], more: bytes) -> None:
+        """Refuse a line that would fill the memory."""
+        length = sum(map(len, rest)) + len(more)
+        if length > MAX_RECORD:
+            raise DumpError(
+                "line-too-long",
+                f"a line is longer than {MAX_RECORD:,} bytes",
+                file=self.path,
+                byte_offset=self.text_bytes - length,
+            )
 
     def _inspect_start(self, data: bytes) -> bytes:
         if data.startswith(_BOM):
@@ -98,8 +123,11 @@ class BlockReader:
         return data
 
     def _decode(self, data: bytes) -> str:
-        if self._crlf:
-            data = data.replace(b"\r\n", b"\n")
+        if b"\r" in data:
+            if self._crlf:
+                data = data.replace(b"\r\n", b"\n")
+            elif b"\r\n" in data and not any(notice.kind == "mixed-line-ends" for notice in self.notices):
+                self._note("mixed-line-ends", "the first line ends in LF, another in CR LF; kept as it is")
         try:
             return data.decode()
         except UnicodeDecodeError as error:
@@ -112,14 +140,23 @@ class BlockReader:
         self.notices.append(Notice(self.path, None, kind, message, text))
 
 
-def read_text(path: str) -> FileText:
+class TooMuchText(Exception):
+    """A text is longer than the caller wants to hold."""
+
+
+def read_text(path: str, max_bytes: int | None = None) -> FileText:
     """Read a file whole.
 
     Raises:
         DumpError: it cannot be read, or a compressed file is damaged.
+        TooMuchText: it has more than `max_bytes` bytes, uncompressed.
     """
     reader = BlockReader(path)
-    blocks = list(reader)
+    blocks = []
+    for block in reader:
+        blocks.append(block)
+        if max_bytes is not None and reader.text_bytes > max_bytes:
+            raise TooMuchText
     text = blocks[0] if len(blocks) == 1 else "".join(blocks)
     return FileText(text, reader.sha256, reader.text_bytes, tuple(reader.notices))
 
@@ -160,23 +197,38 @@ def open_bytes(path: str) -> IO[bytes]:
     Raises:
         DumpError: it cannot be opened or is no regular file.
     """
+    raw, _ = _open_regular(path)
+    compression = _compression(read_bytes(raw, 4, path))
+    raw.seek(0)
+    return _decompressed(raw, compression) if compression else raw
+
+
+def _open_regular(path: str) -> tuple[io.FileIO, int]:
+    """Open a regular file for its bytes; return its size with it."""
     try:
         # O_NONBLOCK: opening a FIFO that took a file's place must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise DumpError("unreadable", "not a regular file", file=path)
-        stream = os.fdopen(descriptor, "rb", buffering=0)
-        magic = os.pread(descriptor, 4, 0)
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return io.FileIO(descriptor), status.st_size
+        os.close(descriptor)
     except OSError as error:
-        raise DumpError("unreadable", f"cannot be read: {error.strerror}", file=path) from error
-    for start, name in _COMPRESSIONS:
-        if magic.startswith(start):
-            return _decompressed(stream, name)
-    return stream
+        message = f"cannot be read: {error.strerror}; mend its permissions or leave it out"
+        raise DumpError("unreadable", message, file=path) from error
+    except ValueError as error:  # a NUL in the name
+        raise DumpError("unreadable", f"cannot be read: {error}", file=path) from error
+    raise DumpError("unreadable", "is no regular file; leave it out", file=path)
 
 
-def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
+def _compression(start: bytes) -> str | None:
+    """Return the compression of a file that starts so."""
+    for magic, name in _COMPRESSIONS:
+        if start.startswith(magic):
+            return name
+    return None
+
+
+def _decompressed(stream: io.FileIO, name: str) -> IO[bytes]:
     if name == "gzip":
         return cast("IO[bytes]", _Gzip(stream))
     import pyarrow as pa
@@ -187,7 +239,7 @@ def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
 class _Gzip(gzip.GzipFile):
     """A gzip stream that owns the file below it."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: io.FileIO) -> None:
         self._below = stream
         super().__init__(fileobj=stream)
 
@@ -196,13 +248,20 @@ class _Gzip(gzip.GzipFile):
         self._below.close()
 
 
-def _read(stream: IO[bytes], size: int, path: str) -> bytes:
+def read_bytes(stream: IO[bytes], size: int, path: str) -> bytes:
+    """Read some bytes of what `open_bytes` returned; fewer than `size` only at the end, or compressed.
+
+    Raises:
+        DumpError: they cannot be read, or the compressed data is damaged.
+    """
     try:
         return stream.read(size)
     except (OSError, EOFError, ValueError) as error:
         # gzip: BadGzipFile and EOFError; pyarrow: ArrowInvalid, a ValueError; zlib.error is neither.
-        raise DumpError("unreadable", f"cannot be read: {error}", file=path) from error
+        raise DumpError("unreadable", f"cannot be read: {error}; copy the file again", file=path) from error
     except Exception as error:
         if type(error).__module__ == "zlib":
-            raise DumpError("unreadable", f"damaged gzip data: {error}", file=path) from error
+            raise DumpError(
+                "unreadable", f"damaged gzip data: {error}; copy the file again", file=path
+            ) from error
         raise

@@ -6,16 +6,21 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump import features
-from ingest.dump.allocations import INDEX, KEY, LINES, NAME
+from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME
+from ingest.dump.notices import note, unknown_line
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
 _HEAD: Final = rf"<{KEY}>\n positions:\n"
-_BLOCK: Final = re.compile(rf"^{_HEAD}((?:  .*\n)+) uses:\n((?:  .*\n)*)(?: from instruction:(.*)\n)?", re.M)
-_HEAD_ANYWHERE: Final = re.compile(_HEAD)
-_BODY: Final = re.compile(r"((?:  .*\n)*)( uses:\n)?((?:  .*\n)*)(?: from instruction:([\s\S]*))?")
+# The first position is the value's own place. Possessive: a block that does not fit must not be tried again.
+_BLOCK: Final = re.compile(
+    rf"^{_HEAD}(?=  \2(?(3) \3)\n)((?:  .*\n)++) uses:\n((?:  .*\n)*+)(?: from instruction:(.*)\n)?", re.M
+)
+HEAD_ANYWHERE: Final = re.compile(_HEAD)
+"""Start of a block; at the start of a line but for jaxlib 0.4.24 to 0.4.35."""
+_BODY: Final = re.compile(r"((?:  .*\n)*+)( uses:\n)?((?:  .*\n)*+)(?: from instruction:([\s\S]*))?")
 _POSITION: Final = re.compile(rf"^  ({NAME})(?: ({INDEX}))?\n", re.M)
-_USE: Final = re.compile(rf"^  ({NAME}), operand ([0-9]+)(?: ({INDEX}))?\n", re.M)
+_USE: Final = re.compile(rf"^  ({NAME}), operand ({INT})(?: ({INDEX}))?\n", re.M)
 _NO_USES: Final = "  (none)\n"
 
 
@@ -59,22 +64,29 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     )
     if lines != body.count("\n"):
         blocks = _resynchronise(body, line, file, found, notices)
-    if blocks and blocks[-1][7] and len(text) - len(text.rstrip("\n")) == 2:
-        found.add(features.GLUED_NEWLINE)  # of the three line ends before HloLiveRange one is missing
-    return _split_blocks(blocks, line, file, found, notices)
+    if blocks and blocks[-1][7]:
+        # Cut off before the next block's head, or of the three line ends before HloLiveRange one is missing.
+        is_glued = len(text) - len(text.rstrip("\n")) in (0, 2)
+        found.add(features.GLUED_NEWLINE if is_glued else features.without(features.GLUED_NEWLINE))
+    return _split_blocks(blocks, file, found, notices)
 
 
 def _split_blocks(
-    blocks: list[tuple[str, ...]], line: int, file: str, found: set[str], notices: list[Notice]
+    blocks: list[tuple[str, ...]], file: str, found: set[str], notices: list[Notice]
 ) -> UsedScan:
-    if blocks and blocks[0][7]:
+    firsts = {row[7][:1] for row in blocks} - {""}
+    if firsts:
         found.add(features.FROM_INSTRUCTION)
-        if blocks[0][7].startswith(" "):
+        if " " in firsts:
             found.add(features.FROM_INSTRUCTION_BLANK)
+        if firsts != {" "}:
+            found.add(features.without(features.FROM_INSTRUCTION_BLANK))
     position_texts = [row[5] for row in blocks]
     use_texts = [row[6] for row in blocks]
     if _NO_USES in use_texts:
         found.add(features.USES_NONE)
+        if "" in use_texts:
+            found.add(features.without(features.USES_NONE))
         use_texts = ["" if text == _NO_USES else text for text in use_texts]
     position_counts = [text.count("\n") for text in position_texts]
     use_counts = [text.count("\n") for text in use_texts]
@@ -88,21 +100,14 @@ def _split_blocks(
         use_counts = [text.count("\n") for text in use_texts]
         positions = _POSITION.findall("".join(position_texts))
         uses = _USE.findall("".join(use_texts))
-    for row, count in zip(blocks, position_counts, strict=True):
-        if not count:
-            raise DumpError(
-                "bad-line",
-                f"value <{row[0]} {row[1]}> has no position; is a line missing?",
-                file=file,
-                line=line,
-                section="values",
-            )
     return UsedScan(blocks, positions, position_counts, uses, use_counts, found, notices)
 
 
 def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:
     """Split the positions and uses that TF 1.15 embeds in its allocations."""
-    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), 1, file, set(), [])
+    for block in blocks:
+        _check_first_position(block, f"  {block[0]} {block[3] and 'PHI '}{block[1]}")
+    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), file, set(), [])
 
 
 def instruction_text(raw: str) -> str | None:
@@ -119,14 +124,33 @@ def _known_lines(
 ) -> list[str]:
     kept: list[str] = []
     for text, row in zip(texts, blocks, strict=True):
-        lines = LINES.findall(text)
-        good = [one for one in lines if pattern.fullmatch(one)]
-        for other in lines:
-            if not pattern.fullmatch(other) and other != _NO_USES:
-                message = f"xbuf does not know this line of value <{row[0]} {row[1]}>"
-                notices.append(Notice(file, None, "unknown-line", message, other.rstrip("\n")))
+        good = []
+        for one in LINES.findall(text):
+            if pattern.fullmatch(one):
+                good.append(one)
+            elif ", operand " in one:
+                raise DumpError(
+                    "bad-line",
+                    f"this line of value <{row[0]} {row[1]}> cannot be read; is the file damaged?",
+                    file=file,
+                    section="values",
+                    text=one.removesuffix("\n"),
+                )
+            else:
+                note(notices, [unknown_line(file, None, one)])
         kept.append("".join(good))
     return kept
+
+
+def _check_first_position(block: tuple[str, ...], at: str) -> None:
+    """Require a value's first position to be its own place."""
+    if not block[5].startswith(f"  {block[1]} {block[2]}\n" if block[2] else f"  {block[1]}\n"):
+        raise DumpError(
+            "value-mismatch",
+            f"the first position of value {block[0]} is not {block[1]}{block[2]}; are lines missing?",
+            section="values",
+            text=at,
+        )
 
 
 def _resynchronise(
@@ -136,7 +160,7 @@ def _resynchronise(
 
     A block starts wherever `<id name>`, newline, ` positions:` stands; all up to the next start is its.
     """
-    heads = list(_HEAD_ANYWHERE.finditer(body))
+    heads = list(HEAD_ANYWHERE.finditer(body))
     first = heads[0].start() if heads else len(body)
     if body[:first].strip("\n"):
         raise DumpError(
@@ -148,33 +172,35 @@ def _resynchronise(
             text=body[: body.find("\n")],
         )
     blocks: list[tuple[str, ...]] = []
+    counted = 0  # `line` is that of this place
     for head, following in zip(heads, [*heads[1:], None], strict=True):
         end = following.start() if following else len(body)
         match = _BODY.match(body, head.end(), end)
         assert match is not None  # every part of it is optional
         positions, uses_head, uses, text = match.groups()
-        if match.end() != end or not uses_head or not positions:
+        if match.end() != end or not uses_head or not positions or (text is not None and not text.strip()):
             at = match.end()
-            bad = body[at : body.find("\n", at) if body.find("\n", at) >= 0 else end]
-            where = line + body.count("\n", 0, at)
-            if not uses_head or not positions or (text is None and bad.startswith(("<", " "))):
+            bad = body[at : body.find("\n", at, end)] if body.find("\n", at, end) >= 0 else body[at:end]
+            line, counted = line + body.count("\n", counted, at), at
+            if not uses_head or not positions or text is not None or bad.startswith(("<", " ")):
                 raise DumpError(
                     "bad-line",
                     f"the block of value <{head[1]} {head[2]}> cannot be read here; is the file damaged?",
                     file=file,
-                    line=where,
+                    line=line,
                     section="values",
                     text=bad,
                 )
-            for number, other in enumerate(body[at:end].rstrip("\n").split("\n")):
-                notices.append(
-                    Notice(file, where + number, "unknown-line", "xbuf does not know this line", other)
-                )
+            for number, other in enumerate(body[at:end].removesuffix("\n").split("\n")):
+                note(notices, [unknown_line(file, line + number, other)])
         if text is not None:
-            if following and not text.endswith("\n"):
-                found.add(features.GLUED_NEWLINE)
+            if following:
+                is_glued = not text.endswith("\n")
+                found.add(features.GLUED_NEWLINE if is_glued else features.without(features.GLUED_NEWLINE))
             text = text.removesuffix("\n")
             if "\n" in text:
                 found.add(features.MULTILINE_INSTRUCTION)
-        blocks.append((*(part or "" for part in head.groups()), positions, uses, text or ""))
+        block = (*(part or "" for part in head.groups()), positions, uses, text or "")
+        _check_first_position(block, f"<{block[0]} ")
+        blocks.append(block)
     return blocks

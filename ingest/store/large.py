@@ -30,21 +30,31 @@ from ingest.dump.check import (
     check_last_allocation,
     check_magnitude,
     check_numbers,
+    check_operands,
     check_peak_list,
+    misplaced,
     check_range,
+    check_reuse,
     check_same_values,
     check_sections,
     check_sequence_length,
+    check_size_sum,
     check_start,
     check_texts,
     check_total,
-    locate,
-    note_colors,
-    note_missing_value,
-    note_overlaps,
+    check_unique_ranges,
 )
 from ingest.dump.live_range import UNAVAILABLE, scan_head, scan_ranges, scan_sequence
 from ingest.dump.liveness import Intervals, measure
+from ingest.dump.locate import locate
+from ingest.dump.notices import note
+from ingest.dump.oddities import (
+    note_blank_lines,
+    note_colors,
+    note_missing_value,
+    note_mixed,
+    note_overlaps,
+)
 from ingest.dump.parse import START, scan_section
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
@@ -153,6 +163,7 @@ class LargeDump:
                 self._stage_file(role, file)
             if "values" in self._files or "live_range" in self._files:
                 dump.features.add(features.SPLIT_FILES)
+            note(dump.notices, note_mixed(dump.features, self._files["primary"]))
             self._finish_values()
             if features.USED_VALUES in dump.features and self._used != len(self._ids):
                 raise self._mismatch(self._used)
@@ -195,7 +206,7 @@ class LargeDump:
         check_end(last.text, role, file, last.line + last.text.count("\n"), last.section)
         self._dump.sha256[role] = reader.sha256
         self._dump.text_bytes += reader.text_bytes
-        self._dump.notices += reader.notices
+        note(self._dump.notices, reader.notices)
 
     def _submit(
         self, piece: Piece, source: _Text, file: str
@@ -282,7 +293,7 @@ class LargeDump:
         self._allocated += sum(piece.sizes)
         self._value_pieces.append(values)
         self._dump.features |= piece.features
-        self._dump.notices += piece.notices
+        note(self._dump.notices, piece.notices)
         self.rows += piece.rows
 
     def _note_orphan_color(self, orphans: pa.Table, reuse: list[ReuseLine]) -> None:
@@ -374,17 +385,17 @@ class LargeDump:
 
     def _take_used(self, piece: _UsedPiece) -> None:
         self._dump.features |= piece.features
-        self._dump.notices += piece.notices
+        note(self._dump.notices, piece.notices)
         self._without_text += piece.without_text
         self.rows += piece.rows
 
     def _take_sequence(self, piece: _UsedPiece) -> None:
-        self._dump.notices += piece.notices
+        note(self._dump.notices, piece.notices)
         self.rows += piece.rows
 
     def _take_ranges(self, piece: _RangePiece) -> None:
         self._range_pieces.append(piece.table)
-        self._dump.notices += piece.notices
+        note(self._dump.notices, piece.notices)
 
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
@@ -410,7 +421,7 @@ class LargeDump:
         wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
         rows = _index_in(wanted, keys)
         for key in wanted.filter(pc.is_null(rows)).to_pylist():
-            dump.notices.append(note_missing_value(key, file))
+            note(dump.notices, [note_missing_value(key, file)])
         ranged = rows.drop_null()
         present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
         del keys, wanted
@@ -430,9 +441,10 @@ class LargeDump:
             dump.schedule_length,
         )
         ids = values["id"].take(rows)
-        dump.notices += note_overlaps(dump.liveness, self._ids[ranged.to_numpy()], file)
+        note(dump.notices, note_overlaps(dump.liveness, self._ids[ranged.to_numpy()], file))
         if dump.peak is not None and dump.peak.time is not None:
-            live = int(((starts <= dump.peak.time) & (ends >= dump.peak.time)).sum())
+            at_peak = table.filter(pa.array((starts <= dump.peak.time) & (ends >= dump.peak.time)))
+            live = list(zip(at_peak["name"].to_pylist(), at_peak["index"].to_pylist(), strict=True))
             check_peak_list(dump, live, file)
         handover = np.zeros(len(table), np.int64)
         handover[present] = dump.liveness.handover
@@ -669,7 +681,7 @@ def _stage_used(
     used = scan_used_values(_read(text), line, file)
     lines = _value_lines(values)
     check_same_values(lines.rows, used.blocks)
-    check_magnitude("operand", "values", (int(use[1]) for use in used.uses if len(use[1]) > 18))
+    check_operands(used.uses)
     batch = Batch()
     batch.add_values(run_no, *lines, used, sources)
     write_tables(batch.tables(), directory, suffix)

@@ -1,0 +1,109 @@
+"""Tell what is odd about a dump but no reason to refuse it.
+
+None of these occurs in the 3,008 dumps that were looked at, but for values of another color than their
+allocation's: each hints at damage, or at a release that is not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ingest.dump import features
+from ingest.dump.allocations import ReuseLine
+from ingest.dump.liveness import Liveness
+from ingest.dump.notices import MAX_NOTICES
+from ingest.dump.records import Notice
+from ingest.dump.sections import Piece, Section
+
+
+def note_missing_value(key: str, file: str) -> Notice:
+    """Note a live range of a value that has no allocation."""
+    return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
+
+
+def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
+    """Note values that share bytes while both are live; `ids` of the measured intervals."""
+    notices = [
+        Notice(file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live")
+        for one, other in liveness.overlaps[:MAX_NOTICES]
+    ]
+    if not liveness.is_exact:
+        message = "so many values share bytes that the live bytes are counted too high"
+        notices.insert(0, Notice(file, None, "overlap", message))
+    return notices
+
+
+def note_colors(
+    values: Sequence[tuple[str, ...]],
+    allocation_of: Sequence[int],
+    colors: Sequence[int],
+    reuse: Sequence[ReuseLine],
+    file: str,
+) -> list[Notice]:
+    """Note, once an allocation, values of another color than their allocation's.
+
+    Args:
+        values: rows as `ValueLine`.
+        allocation_of: the allocation of each, an index into `colors`.
+        colors: color of each allocation.
+        reuse: lines that tell of such values; those are not noted.
+        file: name for the notice.
+    """
+    told = {(line.header, line.id) for line in reuse}
+    notices: dict[int, Notice] = {}
+    for value, allocation in zip(values, allocation_of, strict=True):
+        if not value[4] or int(value[4]) == colors[allocation] or (allocation, value[0]) in told:
+            continue
+        message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
+        notices.setdefault(allocation, Notice(file, None, "color-differs", message))
+    return list(notices.values())
+
+
+def note_mixed(found: set[str], file: str) -> list[Notice]:
+    """Note habits of a release that a dump keeps in one place and not in another; tidy up `found`."""
+    if found.isdisjoint(_MARKS):
+        return []
+    lacking = found.intersection(_MARKS)
+    found -= lacking
+    return [
+        Notice(file, None, "mixed-format", f"'{feature}' holds for a part of the dump only; was it edited?")
+        for feature in sorted(_MARKS[mark] for mark in lacking)
+        if feature in found
+    ]
+
+
+_MARKS = {
+    features.without(feature): feature
+    for feature in (features.GLUED_NEWLINE, features.FROM_INSTRUCTION_BLANK, features.USES_NONE)
+}
+
+
+def note_blank_lines(text: str, following: Piece, file: str, told: Collection[str]) -> list[Notice]:
+    """Note another number of blank lines between two sections than XLA prints.
+
+    Args:
+        text: the end of the section.
+        following: the start of the next section; total, values or sequence.
+        file: name for the notice.
+        told: features of the dump.
+    """
+    blank = len(text) - len(text.rstrip("\n")) - 1
+    usual = 2 if following.section is Section.SEQUENCE else 1
+    if blank == usual or (usual == 2 and blank == 1 and features.GLUED_NEWLINE in told):
+        return []
+    message = f"{blank} blank lines before the section {following.section.label}; XLA prints {usual}"
+    return [Notice(file, following.line, "blank-lines", message)]
+
+
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def human_size(size: int) -> str:
+    """Return a size as 'Total bytes used' prints it for people (FORMAT 3)."""
+    if size < 1024:
+        return f"{size}B"
+    unit = 0
+    while size >= 1 << 20:
+        size //= 1024
+        unit += 1
+    return f"{size / 1024:.1f}KiB" if not unit else f"{size / 1024:.2f}{_UNITS[min(unit, 5)]}"
