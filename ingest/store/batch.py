@@ -364,25 +364,22 @@ class Batch:
         rows = module.instructions
         located = beside.located
         if len(rows) and located is not None:
-            for column, more in zip(
-                self._rows["instructions"],
-                (
-                    range(len(rows)),
-                    rows.computation,
-                    rows.instruction,
-                    rows.opcode,
-                    rows.shape,
-                    rows.operands,
-                    rows.op_name,
-                    rows.stack_frame_id,
-                    rows.called_computations,
-                    rows.is_root,
-                    located.file,
-                    located.line,
-                    located.via,
-                ),
-                strict=True,
-            ):
+            columns: tuple[Iterable[Any], ...] = (
+                range(len(rows)),
+                rows.computation,
+                rows.instruction,
+                rows.opcode,
+                rows.shape,
+                rows.operands,
+                rows.op_name,
+                rows.stack_frame_id,
+                rows.called_computations,
+                rows.is_root,
+                located.file,
+                located.line,
+                located.via,
+            )
+            for column, more in zip(self._rows["instructions"], columns, strict=True):
                 column += more
             self._count("instructions", run_no, len(rows))
 
