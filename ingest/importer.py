@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ingest.discover import Discovery, DumpSet, Problem, check_paths, discover, display
-from ingest.dump.names import parse_stem
+from ingest.dump.names import ROLES, parse_stem
 from ingest.errors import (
     DatabaseError,
     DatabaseLocked,
@@ -47,6 +47,7 @@ from ingest.store.import_lock import import_lock
 from ingest.store.journal import Journal, left_behind, open_journal, staging_folder, timestamp
 from ingest.store.known import (
     Known,
+    KnownRun,
     add_staged,
     fetch_known,
     has_saved_known,
@@ -55,6 +56,7 @@ from ingest.store.known import (
     read_saved,
     save_known,
 )
+from ingest.store.memory import rare_collections
 from ingest.store.publish import check_place as check_snapshot_place
 from ingest.store.publish import publish_snapshot
 from ingest.store.window import finish_replacements, write_window
@@ -201,7 +203,7 @@ def import_dumps(
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
             return _dry_run(names, target, rehash, read_hlo, started, tell)
-        with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait):
+        with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
             run.read(jobs or default_jobs())
             run.load()
@@ -511,27 +513,39 @@ def _find(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
 
 def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
-    from ingest.dump.parse import START
+    shown: dict[str, str] = {}
+    changed: list[tuple[int, DumpSet, list[KnownRun]]] = []
+    for number, dump_set in enumerate(sets):
+        if not read_hlo:
+            dump_set = _without_siblings(dump_set)
+        directory = shown.get(dump_set.directory)
+        if directory is None:
+            directory = shown[dump_set.directory] = display(dump_set.directory)
+        runs = known.get((directory, display(dump_set.stem)), [])
+        if rehash or not runs or not is_unchanged(dump_set, runs):
+            changed.append((number, dump_set, runs))
+    if not changed:
+        return [], len(sets)
+    from ingest.store.stage import Task  # imports all that reads dumps: 0.1 s
+
+    tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
+    return tasks, len(sets) - len(tasks)
+
+
+def _without_siblings(dump_set: DumpSet) -> DumpSet:
     from ingest.store.siblings import ROLES
-    from ingest.store.stage import Task
 
-    roles = {*START, *ROLES} if read_hlo else set(START)
-
-    tasks: list[Task] = []
-    unchanged = 0
-    for number, one in enumerate(sets):
-        dump_set = one._replace(members=tuple(member for member in one.members if member.role in roles))
-        runs = known.get((display(dump_set.directory), display(dump_set.stem)), [])
-        if runs and not rehash and is_unchanged(dump_set, runs):
-            unchanged += 1
-        else:
-            tasks.append(Task(number, dump_set, tuple(runs)))
-    return tasks, unchanged
+    return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
 
 
 def _known_files(known: Known) -> set[tuple[str, str]]:
+    """Return (directory, file name) of the primary files that their names do not tell."""
     return {
-        (directory, file[1]) for (directory, _), runs in known.items() for run in runs for file in run.files
+        (directory, name)
+        for (directory, _), runs in known.items()
+        for run in runs
+        for role, name, *_ in run.files
+        if role == "primary" and not name.endswith(ROLES["primary"])
     }
 
 

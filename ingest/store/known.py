@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ingest.discover import display
 from ingest.store.refusals import explain
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from ingest.discover import DumpSet
+    from ingest.discover import DumpSet, Member
 
 __all__ = [
     "Known",
@@ -39,14 +37,16 @@ STAGED_RUN: Final = 0
 """Number of a run that is staged and not in the database yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRun:
-    """A run with its member files; `files` are (role, file name, size, mtime)."""
+class KnownRun(NamedTuple):
+    """A run with its member files; `files` are (role, file name, size, mtime, SHA-256)."""
 
     run_id: int
-    files: frozenset[tuple[str, str, int, int]]
-    sha256: dict[str, str]
-    """SHA-256 of each member by role."""
+    files: Sequence[tuple[str, str, int, int, str | None]]
+
+    @property
+    def sha256(self) -> dict[str, str | None]:
+        """SHA-256 of each member by role."""
+        return {file[0]: file[4] for file in self.files}
 
 
 Known = dict[tuple[str, str], list[KnownRun]]
@@ -109,13 +109,23 @@ def add_staged(known: Known, parts: Sequence[str]) -> None:
         files = pq.read_table(os.path.join(part, "run_files.parquet"), columns=columns)
         rows = [(row[0], *places[row[0]], *row[1:]) for row in sorted(_rows(files))]
         for place, staged in _group(rows).items():
-            known.setdefault(place, []).extend(KnownRun(STAGED_RUN, run.files, run.sha256) for run in staged)
+            known.setdefault(place, []).extend(KnownRun(STAGED_RUN, run.files) for run in staged)
 
 
 def is_unchanged(dump_set: DumpSet, runs: list[KnownRun]) -> bool:
     """Tell whether a run of the same place recorded every member with its size and time."""
-    members = {(m.role, m.file_name, m.size, m.mtime_ns) for m in dump_set.members}
-    return any(members <= run.files for run in runs)
+    for run in runs:
+        recorded = [file[:4] for file in run.files]
+        if all(_as_recorded(member) in recorded for member in dump_set.members):
+            return True
+    return False
+
+
+def _as_recorded(member: Member) -> tuple[str, str, int, int]:
+    """Return a member with its name as the database has it."""
+    if member.file_name.isprintable():
+        return member
+    return member._replace(file_name=display(member.file_name))
 
 
 def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
@@ -125,9 +135,12 @@ def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
 def _group(rows: Iterable[tuple[Any, ...]]) -> Known:
     """Gather the files of each run; the rows have the columns of `_SELECT` and are in order of their runs."""
     known: Known = {}
-    for run_id, group in groupby(rows, key=itemgetter(0)):
-        files = list(group)
-        _, directory, stem = files[0][:3]
-        run = KnownRun(run_id, frozenset(file[3:7] for file in files), {file[3]: file[7] for file in files})
-        known.setdefault((directory, stem), []).append(run)
+    last = None
+    files: list[Any] = []
+    for row in rows:
+        if row[0] != last:
+            last, directory, stem = row[:3]
+            files = []
+            known.setdefault((directory, stem), []).append(KnownRun(row[0], files))
+        files.append(row[3:])
     return known

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for reference cycles rarely.
+
+    Rows are lists and tuples by the million, none of them in a cycle. To find 100,000 unchanged dumps took a
+    quarter longer.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(1_000_000, 20, 20)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def release_freed() -> None:
