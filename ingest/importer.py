@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -328,7 +328,7 @@ class _Import:
             _stage(self._tasks, self._journal, jobs, outcome, self._report, self._tell)
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
-        except (OSError, BrokenProcessPool) as error:
+        except (OSError, BrokenExecutor) as error:
             self.failure, status = _staging_failed(self._target, error), "failed"
             self.failure.__cause__ = error
         self.status = "rejects" if outcome.rejected and status == "ok" else status
@@ -549,8 +549,8 @@ def _known_files(known: Known) -> set[tuple[str, str]]:
     }
 
 
-def _staging_failed(target: str, error: OSError | BrokenProcessPool) -> XbufError:
-    if isinstance(error, BrokenProcessPool):
+def _staging_failed(target: str, error: OSError | BrokenExecutor) -> XbufError:
+    if isinstance(error, BrokenExecutor):
         return XbufError(
             f"{target}: a worker process was killed, probably for want of memory; run again with --jobs 1:"
             " what was read until then is kept"

@@ -111,9 +111,11 @@ def update_times(
 
 def _groups(parts: Sequence[str]) -> list[list[str]]:
     """Put parts together up to the rows of one transaction; one empty group when there are none."""
+    groups: list[list[str]] = [[]]
+    if not parts:
+        return groups
     import pyarrow.parquet as pq
 
-    groups: list[list[str]] = [[]]
     rows = 0
     for part in parts:
         files = [f"{part}/{name}" for name in os.listdir(part) if name.endswith(".parquet")]

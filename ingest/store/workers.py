@@ -10,7 +10,7 @@ import gc
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
-CHUNK_SETS: Final = 400
+CHUNK_SETS: Final = 2000
 INLINE_BYTES: Final = 4 << 20
 """Up to this much text, starting workers costs more than they save."""
 
@@ -48,6 +48,8 @@ def stage_tasks(
         jobs: worker processes.
         round_: 0, or 1 when sets are tried again; parts are named by it.
     """
+    if not tasks:
+        return
     from ingest.store.large import is_large, stage_large
     from ingest.store.stage import stage_sets
 
@@ -58,6 +60,8 @@ def stage_tasks(
         for chunk, part in named:
             yield len(chunk), stage_sets(chunk, part)
         return
+    from concurrent.futures import ProcessPoolExecutor  # imports multiprocessing's queues: 10 ms
+
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
         waiting: dict[Future[Staged], int] = {}
         try:
