@@ -93,7 +93,7 @@ def _limits(site: Site, tmpfs: bool) -> list[int]:
     """Return sizes from less than a Parquet file to more than the database, or than all files together."""
     first, whole = site.start.stat().st_size, site.whole.stat().st_size
     if tmpfs:
-        return list(range(first + 200_000, 4 * whole, 2_500_000))
+        return list(range(first + 200_000, 4 * whole, 700_000))
     return [2_000, 20_000, 100_000, *range(500_000, whole + 1_500_000, 500_000)]
 
 
