@@ -9,6 +9,7 @@ database that `-x db=PATH` names:
 
 A new revision is named NNNN_words (the name of its file too), sets `ingest.store.database.HEAD`, and changes
 `ingest.store.schema` in the same commit. It writes its tables out: schema.py moves on, a revision never does.
+`python -m ingest.store.migrate` then writes head.sql, by which new databases are made.
 """
 
 from __future__ import annotations

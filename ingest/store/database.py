@@ -308,7 +308,7 @@ def _create(path: str) -> None:
     The file is made in a private folder beside its place and linked there, so of two processes that create
     it at once one wins and the other opens what it finds.
     """
-    from ingest.store.migrate import apply_migrations
+    from ingest.store.creation import create_at_head
 
     place = os.path.realpath(path)
     folder, name = os.path.split(place)
@@ -320,7 +320,7 @@ def _create(path: str) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
             new = os.path.join(scratch, name)
-            apply_migrations(new)
+            create_at_head(new)
             _sync(new)
             _put(new, place)
         _sync(folder)
