@@ -336,6 +336,8 @@ def _walk(
     while at < len(body):
         match = _HEADER.match(body, at)
         if match:
+            if in_reuse and len(reuse) == told:
+                break
             header += 1
             in_reuse = False
         elif not in_reuse:
@@ -379,8 +381,8 @@ def _walk(
         at = end
     if in_reuse and len(reuse) == told:
         raise DumpError(
-            "truncated",
-            "no value follows the last line; the file is cut off, copy it again",
+            "truncated" if at >= len(body) else "bad-line",
+            "no value follows this line; are lines missing?",
             file=file,
             line=line - 1,
             section="allocations",

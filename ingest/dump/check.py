@@ -186,6 +186,13 @@ def check_reuse(
         places: instruction, index ('' where none is printed) and allocation of values by id.
     """
     for line in reuse:
+        if line.header < 0:
+            raise DumpError(
+                "bad-line",
+                "a reused value comes before the first allocation",
+                section="allocations",
+                text=f"  value: <{line.id} ",
+            )
         if places.get(int(line.id)) != (line.instruction, line.shape_index, headers[line.header]):
             raise DumpError(
                 "value-mismatch",
@@ -377,12 +384,9 @@ def check_numbers(dump: ParsedDump) -> None:
         check_operands(dump.used.uses)
     if dump.tree is not None:
         for node in dump.tree.nodes:
-            if (
-                not -LIMIT < node.total < LIMIT
-                or not -LIMIT < node.remaining < LIMIT
-                or node.current >= LIMIT
-            ):
-                check_magnitude("bytes", "tree", (node.total, node.current, node.remaining))
+            figures = (node.total, node.current, node.remaining)
+            if min(figures) < -LIMIT or max(figures) >= LIMIT:
+                check_magnitude("bytes", "tree", figures)
 
 
 def check_colors(values: Iterable[tuple[str, ...]]) -> None:

@@ -131,7 +131,7 @@ def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
     if scan.used:
         dump.used = embedded(scan.used, files["primary"])
         dump.features |= dump.used.features
-    note(dump.notices, note_mixed(dump.features, files["primary"]))
+    note(dump.notices, note_mixed(dump.features, files.get("values", files["primary"])))
     _take_used_values(dump)
     check_sections(dump, files)
     _take_ranges(dump, files.get("live_range", files["primary"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ingest.dump import features
@@ -60,19 +61,22 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     body = body + "\n" if body else ""
     blocks = _BLOCK.findall(body)
     lines = sum(3 + row[5].count("\n") + row[6].count("\n") for row in blocks) + sum(
-        1 for row in blocks if row[7]
+        1 for row in blocks if len(row[7]) > 1
     )
-    if lines != body.count("\n"):
+    is_plain = lines == body.count("\n")
+    if not is_plain:
         blocks = _resynchronise(body, line, file, found, notices)
     if blocks and blocks[-1][7]:
         # Cut off before the next block's head, or of the three line ends before HloLiveRange one is missing.
         is_glued = len(text) - len(text.rstrip("\n")) in (0, 2)
         found.add(features.GLUED_NEWLINE if is_glued else features.without(features.GLUED_NEWLINE))
-    return _split_blocks(blocks, file, found, notices)
+        if is_glued and is_plain and len(blocks) > 1:
+            found.add(features.without(features.GLUED_NEWLINE))
+    return _split_blocks(blocks, body, line, file, found, notices)
 
 
 def _split_blocks(
-    blocks: list[tuple[str, ...]], file: str, found: set[str], notices: list[Notice]
+    blocks: list[tuple[str, ...]], body: str, line: int, file: str, found: set[str], notices: list[Notice]
 ) -> UsedScan:
     firsts = {row[7][:1] for row in blocks} - {""}
     if firsts:
@@ -94,8 +98,8 @@ def _split_blocks(
     uses = _USE.findall("".join(use_texts))
     if len(positions) != sum(position_counts) or len(uses) != sum(use_counts):
         # Something else stands between them: keep what it says as notices, count again.
-        position_texts = _known_lines(_POSITION, position_texts, blocks, file, notices)
-        use_texts = _known_lines(_USE, use_texts, blocks, file, notices)
+        known = list(_known_lines(blocks, body, line, file, notices))
+        position_texts, use_texts = [texts[0] for texts in known], [texts[1] for texts in known]
         position_counts = [text.count("\n") for text in position_texts]
         use_counts = [text.count("\n") for text in use_texts]
         positions = _POSITION.findall("".join(position_texts))
@@ -107,7 +111,7 @@ def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:
     """Split the positions and uses that TF 1.15 embeds in its allocations."""
     for block in blocks:
         _check_first_position(block, f"  {block[0]} {block[3] and 'PHI '}{block[1]}")
-    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), file, set(), [])
+    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), "", 1, file, set(), [])
 
 
 def instruction_text(raw: str) -> str | None:
@@ -116,30 +120,38 @@ def instruction_text(raw: str) -> str | None:
 
 
 def _known_lines(
-    pattern: re.Pattern[str],
-    texts: list[str],
-    blocks: list[tuple[str, ...]],
-    file: str,
-    notices: list[Notice],
-) -> list[str]:
-    kept: list[str] = []
-    for text, row in zip(texts, blocks, strict=True):
-        good = []
-        for one in LINES.findall(text):
-            if pattern.fullmatch(one):
-                good.append(one)
-            elif ", operand " in one:
-                raise DumpError(
-                    "bad-line",
-                    f"this line of value <{row[0]} {row[1]}> cannot be read; is the file damaged?",
-                    file=file,
-                    section="values",
-                    text=one.removesuffix("\n"),
-                )
-            else:
-                note(notices, [unknown_line(file, None, one)])
-        kept.append("".join(good))
-    return kept
+    blocks: list[tuple[str, ...]], body: str, line: int, file: str, notices: list[Notice]
+) -> Iterator[tuple[str, str]]:
+    """Yield the positions and the uses of each block without the lines that are neither; note those."""
+    at = 0
+    for id_, name, index, phi, color, positions, uses, _ in blocks:
+        head = f"<{id_} {name}{index}{phi}{color and f' @{color}'}>\n positions:\n"
+        start = body.index(head, at) + len(head)
+        line, at = line + body.count("\n", at, start), start
+        after = line + positions.count("\n") + 1
+        yield (
+            _filtered(_POSITION, positions, line, file, notices),
+            _filtered(_USE, "" if uses == _NO_USES else uses, after, file, notices),
+        )
+
+
+def _filtered(pattern: re.Pattern[str], text: str, line: int, file: str, notices: list[Notice]) -> str:
+    kept = []
+    for number, one in enumerate(LINES.findall(text), line):
+        if pattern.fullmatch(one):
+            kept.append(one)
+        elif ", operand " in one:
+            raise DumpError(
+                "bad-line",
+                "this use of a value cannot be read; is the file damaged?",
+                file=file,
+                line=number,
+                section="values",
+                text=one.removesuffix("\n"),
+            )
+        else:
+            note(notices, [unknown_line(file, number, one)])
+    return "".join(kept)
 
 
 def _check_first_position(block: tuple[str, ...], at: str) -> None:
@@ -171,6 +183,8 @@ def _resynchronise(
             section="values",
             text=body[: body.find("\n")],
         )
+    for number in range(first):
+        note(notices, [unknown_line(file, line + number, "")])
     blocks: list[tuple[str, ...]] = []
     counted = 0  # `line` is that of this place
     for head, following in zip(heads, [*heads[1:], None], strict=True):
@@ -182,7 +196,8 @@ def _resynchronise(
             at = match.end()
             bad = body[at : body.find("\n", at, end)] if body.find("\n", at, end) >= 0 else body[at:end]
             line, counted = line + body.count("\n", counted, at), at
-            if not uses_head or not positions or text is not None or bad.startswith(("<", " ")):
+            is_line = body.endswith("\n", at, end) and not bad.startswith(("<", " "))
+            if not uses_head or not positions or text is not None or not is_line:
                 raise DumpError(
                     "bad-line",
                     f"the block of value <{head[1]} {head[2]}> cannot be read here; is the file damaged?",

@@ -163,7 +163,8 @@ class LargeDump:
                 self._stage_file(role, file)
             if "values" in self._files or "live_range" in self._files:
                 dump.features.add(features.SPLIT_FILES)
-            note(dump.notices, note_mixed(dump.features, self._files["primary"]))
+            of_values = self._files.get("values", self._files["primary"])
+            note(dump.notices, note_mixed(dump.features, of_values))
             self._finish_values()
             if features.USED_VALUES in dump.features and self._used != len(self._ids):
                 raise self._mismatch(self._used)
