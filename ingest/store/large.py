@@ -24,6 +24,7 @@ from ingest.discover import DumpSet
 from ingest.dump import features
 from ingest.dump.allocations import ReuseLine, scan_allocations
 from ingest.dump.check import (
+    SECTIONS_OF,
     check_bounds,
     check_end,
     check_headers,
@@ -32,9 +33,7 @@ from ingest.dump.check import (
     check_numbers,
     check_operands,
     check_peak_list,
-    misplaced,
     check_range,
-    check_reuse,
     check_same_values,
     check_sections,
     check_sequence_length,
@@ -43,13 +42,13 @@ from ingest.dump.check import (
     check_texts,
     check_total,
     check_unique_ranges,
+    misplaced,
 )
 from ingest.dump.live_range import UNAVAILABLE, scan_head, scan_ranges, scan_sequence
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
 from ingest.dump.notices import note
 from ingest.dump.oddities import (
-    note_blank_lines,
     note_colors,
     note_missing_value,
     note_mixed,
@@ -199,6 +198,8 @@ class LargeDump:
             if piece.section is not section:
                 _drain(waiting, 0)
                 section = piece.section
+                if len(self._files) > 1 and section not in SECTIONS_OF[role]:
+                    raise misplaced(section, file, piece.line)
             submitted = self._submit(piece, source, file)
             if submitted is not None:
                 waiting.append(submitted)
@@ -314,6 +315,9 @@ class LargeDump:
         self._values = _sorted_by_id(self._value_pieces)
         release_freed()
         self._ids = self._values["id"].to_numpy()
+        sizes = self._values["size"].to_numpy()
+        # In two halves: the sum itself may not fit 64 bits.
+        check_size_sum((int((sizes >> 32).sum()) << 32) + int((sizes & 0xFFFFFFFF).sum()))
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if len(twice):
             raise DumpError(
@@ -420,6 +424,8 @@ class LargeDump:
         values = self._values = values.select(["id", "allocation", "offset", "size"])
         release_freed()
         wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
+        if pc.count_distinct(wanted).as_py() != len(wanted):
+            check_unique_ranges(zip(table["name"].to_pylist(), table["index"].to_pylist(), strict=True))
         rows = _index_in(wanted, keys)
         for key in wanted.filter(pc.is_null(rows)).to_pylist():
             note(dump.notices, [note_missing_value(key, file)])
