@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final
 
 from ingest.dump import features
 from ingest.dump.parse import parse_dump
@@ -42,6 +42,8 @@ _TEXT: Final = re.compile(r"^ from instruction:.*$", re.M)
 _OPERAND: Final = re.compile(r"%[\w.-]+")
 _PEAK_LINE: Final = re.compile(r"^    ([^{}\n]+?)(?=\{[0-9,]*\}: |: [0-9])", re.M)
 _HEADER: Final = re.compile(r"^allocation [0-9]+(?=: )", re.M)
+_VARIANTS: Final = 50
+"""Different endings of the names in many dumps."""
 _HUMAN: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 # Stand for the number of a copy and for the ending of its names, in a text without control characters.
@@ -94,7 +96,7 @@ def read_pattern(path: str | os.PathLike[str]) -> Pattern:
         head, found_ranges, ranges = text.partition("HloLiveRange (max ")
         used = ""
     starts = [match.end() for match in _HEADER.finditer(head)]
-    ends = [match.start() for match in _HEADER.finditer(head)][1:] + [len(head)]
+    ends = [*[match.start() for match in _HEADER.finditer(head)][1:], len(head)]
     peak = ranges.find("  Live ranges at ")
     return Pattern(
         source,
@@ -135,7 +137,9 @@ def scale(pattern: Pattern, copies: int, directory: Path, *, number: int = 0, fi
     for role, sections in parts.items():
         if sections:
             with open(directory / f"{stem}{ENDINGS[role]}", "w", encoding="utf-8", newline="") as file:
-                written += sum(_write(file, section) for section in sections)
+                for section in sections:
+                    file.writelines(section)
+                written += file.tell()
     return written
 
 
@@ -145,9 +149,18 @@ def one_dump(pattern: Pattern, text_bytes: int, directory: Path) -> int:
 
 
 def many_dumps(patterns: Sequence[Pattern], count: int, directory: Path) -> int:
-    """Write many dumps, each one copy of one of the patterns in turn; return the bytes written."""
+    """Write many dumps, each one copy of one of the patterns in turn; return the bytes written.
+
+    Names repeat from dump to dump, as those of real modules do.
+    """
     return sum(
-        scale(patterns[number % len(patterns)], 1, directory, number=number, first=number + 1)
+        scale(
+            patterns[number % len(patterns)],
+            1,
+            directory,
+            number=number,
+            first=1 + number // len(patterns) % _VARIANTS,
+        )
         for number in range(count)
     )
 
@@ -155,10 +168,6 @@ def many_dumps(patterns: Sequence[Pattern], count: int, directory: Path) -> int:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", newline="") as file:
         return file.read()
-
-
-def _write(file: TextIO, section: Iterator[str]) -> int:
-    return sum(file.write(text) for text in section)
 
 
 def _mark_values(text: str, width: int) -> str:
@@ -204,7 +213,7 @@ def _allocations(pattern: Pattern, numbers: range) -> Iterator[str]:
 def _used(pattern: Pattern, numbers: range) -> Iterator[str]:
     total = len(numbers) * sum(allocation.size for allocation in pattern.dump.allocations)
     yield f"\nTotal bytes used: {total}{f' ({_human(total)})' if pattern.human_total else ''}\n"
-    yield "Used values:\n"
+    yield "\nUsed values:\n"
     for number in numbers:
         yield _filled(pattern.used or "", number)
     if not pattern.is_split and pattern.ranges is not None:

@@ -41,7 +41,7 @@ _LONG_TEXTS: Final = {
     "hlo_modules": ("entry_computation_layout",),
 }
 """Columns whose texts can be longer than a few KB, by table."""
-_SETTINGS: Final = (
+SETTINGS: Final = (
     # A second thread makes the load of 278 MB of text slower (1.9 s for 1.6 s) and a third larger on disk,
     # as row groups stay half empty; it takes 250 MB more.
     "threads = 1",
@@ -50,6 +50,7 @@ _SETTINGS: Final = (
     "checkpoint_threshold = '0B'",
     "auto_checkpoint_skip_wal_threshold = 0",
 )
+"""Settings of a connection for the time of a load, besides its memory limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def load_parts(
     """
     if not parts:
         return Loaded(0, 0)
-    for setting in (*_SETTINGS, f"memory_limit = '{_memory_limit(connection, parts)}MiB'"):
+    for setting in (*SETTINGS, f"memory_limit = '{_memory_limit(connection, parts)}MiB'"):
         connection.execute(f"SET {setting}")
     # By identity, not by the numbers that the parts were staged with: others may have changed the database.
     connection.execute(

@@ -1,0 +1,49 @@
+"""Time the saved queries with their defaults."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.query.catalog import shipped
+from ingest.query.run import bind, run_query
+from ingest.store.database import open_database
+
+
+@dataclass(frozen=True)
+class QueryTime:
+    """How long a query took, seconds: at first and in the median of later runs."""
+
+    name: str
+    first: float
+    median: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a database holds."""
+
+    runs: int
+    values: int
+
+
+def time_queries(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
+    """Run every saved query several times on two threads; slowest first."""
+    timed = []
+    with open_database(database, read_only=True, threads=2) as connection:
+        row = connection.execute(
+            'SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM "values")'
+        ).fetchone()
+        assert row is not None
+        for query in shipped().load_all():
+            seconds = []
+            rows = 0
+            for _ in range(repeat + 1):
+                started = time.perf_counter()
+                rows = sum(1 for _ in run_query(connection, query, bind(query, {})).rows())
+                seconds.append(time.perf_counter() - started)
+            timed.append(QueryTime(query.name, seconds[0], statistics.median(seconds[1:]), rows))
+    return Counts(*row), sorted(timed, key=lambda one: -one.median)

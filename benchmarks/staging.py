@@ -1,0 +1,31 @@
+"""Stage dumps without loading them: `python -m benchmarks.staging DIRECTORY JOBS`; prints the seconds."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+
+from ingest.discover import discover
+from ingest.store.journal import open_journal
+from ingest.store.stage import Task
+from ingest.store.workers import stage_tasks
+
+
+def main() -> None:
+    """Find, stage, print."""
+    tasks = [Task(number, one) for number, one in enumerate(discover([sys.argv[1]]).sets)]
+    with tempfile.TemporaryDirectory() as folder:
+        journal = open_journal(
+            f"{folder}/xbuf.duckdb", sys.argv[1:2], (), replace_runs=False, version="benchmark", revision=""
+        )
+        started = time.perf_counter()
+        rows = sum(staged.rows for _, staged in stage_tasks(tasks, journal, int(sys.argv[2]), 0))
+        seconds = time.perf_counter() - started
+    if not rows:
+        raise SystemExit("nothing was staged")
+    print(seconds)
+
+
+if __name__ == "__main__":
+    main()

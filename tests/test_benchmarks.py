@@ -1,0 +1,200 @@
+"""Generated dumps are as good as real ones, and the benchmarks measure what they say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import by_line, rough
+from benchmarks.columns import column_costs
+from benchmarks.data import DUMPS, ONE_DUMP
+from benchmarks.generate import Pattern, many_dumps, one_dump, read_pattern, scale
+from benchmarks.plain_load import export_rows, load_rows
+from benchmarks.process import run
+from benchmarks.runs import SMALL, Runs
+from ingest.discover import discover
+from ingest.dump import features
+from ingest.dump.parse import parse_dump
+from ingest.dump.records import Dump
+from ingest.importer import import_dumps
+from ingest.store.database import open_database
+from tests.dump_sets import DumpSet, committed_sets
+from tests.render import render
+
+PRIMARY = "-buffer-assignment.txt"
+
+
+def patterns() -> list[DumpSet]:
+    """Return the committed dumps that can be scaled."""
+    found = []
+    for dump_set in committed_sets():
+        # A dump of 4 EiB has no room for a copy.
+        if dump_set.primary.name.endswith(PRIMARY) and "over-long-name" not in dump_set.name:
+            try:
+                read_pattern(dump_set.primary)
+            except ValueError:
+                continue
+            found.append(dump_set)
+    return found
+
+
+def counts(dump: Dump) -> dict[str, int]:
+    """Return how many records of each kind a dump has, and their bytes."""
+    return {
+        "allocations": len(dump.allocations),
+        "bytes": sum(allocation.size for allocation in dump.allocations),
+        "values": len(dump.values),
+        "positions": sum(len(value.positions or ()) for value in dump.values),
+        "uses": sum(len(value.uses or ()) for value in dump.values),
+        "ranges": len(dump.ranges or ()),
+        "reuse": len(dump.color_reuse),
+    }
+
+
+@pytest.fixture(scope="module")
+def pattern() -> Pattern:
+    """The dump that single large dumps are scaled from."""
+    return read_pattern(DUMPS / f"{ONE_DUMP}{PRIMARY}")
+
+
+@pytest.mark.parametrize("dump_set", patterns(), ids=lambda dump_set: dump_set.name)
+def test_a_scaled_dump_is_a_valid_multiple(dump_set: DumpSet, tmp_path: Path) -> None:
+    """It passes every check, has every record so many times, and shows the same features."""
+    pattern = read_pattern(dump_set.primary)
+    copies = 3
+    scale(pattern, copies, tmp_path)
+    (primary,) = tmp_path.glob(f"*{PRIMARY}")
+    scaled = parse_dump(primary)
+    assert {name: count * copies for name, count in counts(pattern.dump).items()} == counts(scaled)
+    assert (pattern.dump.features, pattern.dump.peak_time) == (scaled.features, scaled.peak_time)
+    assert len({value.id for value in scaled.values}) == len(scaled.values)
+    assert len({(value.instruction, value.shape_index) for value in scaled.values}) == len(scaled.values)
+
+
+@pytest.mark.parametrize("dump_set", patterns(), ids=lambda dump_set: dump_set.name)
+def test_a_scaled_dump_prints_back_to_its_bytes(dump_set: DumpSet, tmp_path: Path) -> None:
+    """Parsing loses nothing of it."""
+    scale(read_pattern(dump_set.primary), 2, tmp_path)
+    files = {path.name.rpartition("optimizations")[2]: path.read_bytes() for path in tmp_path.iterdir()}
+    rendered = render(parse_dump(next(tmp_path.glob(f"*{PRIMARY}"))))
+    assert sorted(files.values()) == sorted(rendered.values())
+
+
+def test_dumps_that_cannot_be_copied_are_refused() -> None:
+    """The ids of a dump of 2019 stand in other places; it is named."""
+    (dump_set,) = (one for one in committed_sets() if "tf-1.14" in one.name)
+    with pytest.raises(ValueError, match=rf"tf-1\.14.*{features.LOGICAL_BUFFERS}"):
+        read_pattern(dump_set.primary)
+
+
+def test_one_dump_has_the_size_asked_for(pattern: Pattern, tmp_path: Path) -> None:
+    """Within a tenth, and what it returns is what it wrote."""
+    written = one_dump(pattern, 3_000_000, tmp_path)
+    assert written == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert 0.9 < written / 3_000_000 < 1.1
+
+
+def test_many_dumps_are_so_many_sets(pattern: Pattern, tmp_path: Path) -> None:
+    """Each is a set of its own."""
+    many_dumps([pattern], 12, tmp_path)
+    assert len(discover([tmp_path]).sets) == 12
+
+
+@pytest.mark.parametrize("parse", [rough.scan, by_line.parse])
+def test_comparisons_find_the_records(
+    parse: Callable[[str], rough.Rows], pattern: Pattern, tmp_path: Path
+) -> None:
+    """The yardstick and the parser by line do the work that they are compared by."""
+    scale(pattern, 5, tmp_path)
+    (files,) = rough.find_sets(os.fspath(tmp_path))
+    rows = parse(rough.read_set(files))
+    expected = counts(pattern.dump)
+    for table in ("allocations", "values", "positions", "uses", "ranges"):
+        assert expected[table] * 5 == len(rows[table]), table
+    assert 5 * len(pattern.dump.values) == len(rows["texts"])
+    assert 5 * len(pattern.dump.schedule or ()) + 8 == len(rows["schedule"])
+
+
+def test_the_plain_load_loads_every_row(pattern: Pattern, tmp_path: Path) -> None:
+    """What DuckDB is timed with is all that an import stores."""
+    (tmp_path / "dump").mkdir()
+    one_dump(pattern, 500_000, tmp_path / "dump")
+    database = tmp_path / "imported.duckdb"
+    import_dumps([tmp_path / "dump"], database, jobs=1)
+    exported = export_rows(database, tmp_path / "rows")
+    for tuned in (False, True):
+        assert load_rows(tmp_path / "rows", tmp_path / "loaded.duckdb", tuned=tuned) > 0
+        assert exported == export_rows(tmp_path / "loaded.duckdb", tmp_path / "again")
+
+
+def test_columns_add_up_to_no_more_than_the_file(pattern: Pattern, tmp_path: Path) -> None:
+    """Every table's columns are there, and their bytes fit into the file."""
+    (tmp_path / "dump").mkdir()
+    one_dump(pattern, 2_000_000, tmp_path / "dump")
+    database = tmp_path / "xbuf.duckdb"
+    import_dumps([tmp_path / "dump"], database, jobs=1)
+    costs = column_costs(database)
+    assert ("values", "instruction_text", "ZSTD") in {(c.table, c.column, c.compression) for c in costs}
+    assert 0 < sum(cost.bytes for cost in costs) <= database.stat().st_size
+
+
+def test_memory_of_children_counts() -> None:
+    """A process that holds 64 MB in a child of its own is seen to do so."""
+    child = "import time; held = bytearray(64 << 20); time.sleep(0.4)"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    usage = run([sys.executable, "-c", parent], watch_memory=True)
+    assert usage.together > 64 << 20
+    assert usage.largest > 64 << 20
+
+
+def test_a_failing_command_is_no_result() -> None:
+    """Its message is told."""
+    with pytest.raises(RuntimeError, match="no such thing"):
+        run([sys.executable, "-c", "raise SystemExit('no such thing')"])
+
+
+@pytest.fixture(scope="module")
+def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """The benchmarks on small data."""
+    return Runs(tmp_path_factory.mktemp("benchmarks"), 1, SMALL, lambda _: None)
+
+
+def cells(rows: tuple[tuple[Any, ...], ...], place: int) -> list[Any]:
+    """Return a column of a table."""
+    return [row[place] for row in rows]
+
+
+def test_an_import_costs_a_few_times_the_yardstick(small_runs: Runs) -> None:
+    """The ratio, start-up and all, stays in bounds that only a blunder breaks; rows are those expected."""
+    (table,) = small_runs.throughput()
+    ratio, rows = table.head.index("import/rough"), table.head.index("rows")
+    assert max(cells(table.rows, ratio)) < 8
+    with open_database(small_runs._folder / "throughput.duckdb", read_only=True) as connection:
+        (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone() or (0,)
+    assert runs == SMALL.many[-1]
+    assert min(cells(table.rows, rows)) > 1000
+
+
+def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
+    """All processes together stay under 600 MB."""
+    (table,) = small_runs.memory()
+    assert 0 < max(cells(table.rows, table.head.index("all processes MB"))) < 600
+
+
+def test_what_is_unchanged_is_not_opened(small_runs: Runs) -> None:
+    """A second import opens no dump file, however many there are."""
+    (table,) = small_runs.unchanged()
+    assert cells(table.rows, table.head.index("unchanged dumps")) == [4, 40]
+    assert cells(table.rows, table.head.index("dump files opened")) == [0, 0]
+
+
+def test_every_saved_query_is_timed(small_runs: Runs) -> None:
+    """The table has a row a query, and times."""
+    (table,) = small_runs.queries()
+    assert len(table.rows) == len(list((DUMPS.parents[2] / "queries").glob("*.sql")))
+    assert min(cells(table.rows, 2)) > 0
