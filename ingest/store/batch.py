@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ingest.discover import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.live_range import PeakScan, TreeScan
@@ -431,7 +432,13 @@ class Batch:
     def add_notices(self, run_no: int, notices: Iterable[Notice]) -> None:
         """Add the notices."""
         rows = [
-            (note.file, note.line, note.kind, note.message, note.text and note.text[:TEXT_LIMIT])
+            (
+                display(note.file),
+                note.line,
+                note.kind,
+                display(note.message[:TEXT_LIMIT]),
+                note.text and display(note.text[:TEXT_LIMIT]),
+            )
             for note in notices
         ]
         self._extend("notices", run_no, rows)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -130,6 +132,22 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     return result
 
 
+def internal(dump_set: DumpSet, error: Exception) -> Rejected:
+    """Turn a failure of xbuf's own into a reject that asks to report it."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return Rejected(
+        display(os.path.join(dump_set.directory, dump_set.members[0].file_name)),
+        None,
+        None,
+        None,
+        "internal",
+        display(
+            f"xbuf failed on this dump ({type(error).__name__}: {error}); please report it, with the file"
+        ),
+        f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}",
+    )
+
+
 def write_run_tables(
     directory: str, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
@@ -149,6 +167,12 @@ def parse_unless_unfinished(
             result.unfinished.append(task)
         else:
             result.rejected.append(reject(error))
+        return None
+    except (OSError, BrokenExecutor):
+        raise
+    except Exception as error:
+        # A fault of xbuf's own must not take the other dumps down; it stays visible as a reject.
+        result.rejected.append(internal(task.dump_set, error))
         return None
     if _has_changed(task.dump_set):
         result.unfinished.append(task)
