@@ -88,12 +88,7 @@ def copy_set(dump_set: DumpSet, to: Path) -> None:
         shutil.copy(path, to)
 
 
-def is_of_tf_1_15(dump_set: DumpSet) -> bool:
-    """Tell whether allocations embed positions and uses; such dumps are not read in pieces."""
-    return ", positions:\n" in dump_set.primary.read_text(errors="replace")
-
-
-SETS = [dump_set for dump_set in committed_sets() if not is_of_tf_1_15(dump_set)]
+SETS = committed_sets()
 
 
 @pytest.mark.usefixtures("block_bytes")

@@ -175,34 +175,28 @@ def check_size_sum(total: int) -> None:
     check_magnitude("the sum of the values' sizes,", "allocations", (total,))
 
 
-def check_reuse(
-    reuse: Sequence[ReuseLine], headers: Sequence[int], places: Mapping[int, tuple[str, str, int]]
-) -> None:
+def check_reuse(reuse: Sequence[ReuseLine], places: Mapping[int, tuple[str, str, int]]) -> None:
     """Require the values under `reused by buffers of a different color` to be values of that allocation.
 
     Args:
-        reuse: the lines; `header` is an index into `headers`.
-        headers: allocation of each header.
+        reuse: the lines; `header` is the number of the allocation.
         places: instruction, index ('' where none is printed) and allocation of values by id.
     """
     for line in reuse:
+        at = f"  value: <{line.id} "
         if line.header < 0:
             raise DumpError(
-                "bad-line",
-                "a reused value comes before the first allocation",
-                section="allocations",
-                text=f"  value: <{line.id} ",
+                "bad-line", "a reused value comes before the first allocation", section="allocations", text=at
             )
-        if places.get(int(line.id)) != (line.instruction, line.shape_index, headers[line.header]):
+        if places.get(int(line.id)) != (line.instruction, line.shape_index, line.header):
             raise DumpError(
                 "value-mismatch",
                 f"value {line.id} {line.instruction}{line.shape_index} is told to reuse allocation"
-                f" {headers[line.header]}, which does not hold it; are lines missing?",
+                f" {line.header}, which does not hold it; are lines missing?",
                 section="allocations",
-                text=f"  value: <{line.id} ",
+                text=at,
             )
-        check_magnitude("color", "allocations", (int(line.color),), f"  value: <{line.id} ")
-        check_magnitude("color", "allocations", (int(line.value_color or 0),), f"  value: <{line.id} ")
+        check_magnitude("color", "allocations", (int(line.color), int(line.value_color or 0)), at)
 
 
 def check_unique_ranges(keys: Iterable[tuple[str, str]]) -> None:

@@ -252,7 +252,7 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
             id_: (value[1], value[2], allocation)
             for id_, value, allocation in zip(dump.ids, dump.values, dump.allocation_of, strict=True)
         }
-        check_reuse(dump.reuse, [header.allocation for header in dump.headers], places)
+        check_reuse(dump.reuse, places)
     check_size_sum(sum(dump.sizes))
     check_total(sum(header.size for header in scan.headers), dump.total)
     dump.tiled = any("T(" in value[7] for value in dump.values)

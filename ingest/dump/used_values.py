@@ -75,6 +75,17 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     return _split_blocks(blocks, body, line, file, found, notices)
 
 
+def first_and_last(text: str) -> tuple[int, int] | None:
+    """Return the ids of the first and the last block of a piece; None if it has none."""
+    first = HEAD_ANYWHERE.search(text)
+    end = len(text)
+    while first is not None and (end := text.rfind("\n positions:\n", 0, end)) > 0:
+        start = text.rfind("<", text.rfind("\n", 0, end) + 1, end)
+        if start >= 0 and (last := HEAD_ANYWHERE.match(text, start)):
+            return int(first[1]), int(last[1])
+    return None
+
+
 def _split_blocks(
     blocks: list[tuple[str, ...]], body: str, line: int, file: str, found: set[str], notices: list[Notice]
 ) -> UsedScan:

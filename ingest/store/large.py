@@ -1,20 +1,22 @@
 """Stage one large dump set piece by piece, on all workers, within bounded memory.
 
 The coordinator reads the files in blocks and cuts them at record borders; workers scan the pieces and
-write their rows as Parquet at once. Only what the rules need of the whole dump stays in memory, in Arrow
-and numpy columns: some 100 bytes a value. The rules and the rows are those of `ingest.dump.parse`.
+write their rows as Parquet at once (`ingest.store.pieces`). Only what the rules need of the whole dump stays
+in memory, in Arrow and numpy columns: some 100 bytes a value. The rules, their order and the rows are those
+of `ingest.dump.parse`.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future
-from typing import Any, Final, NamedTuple
+from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import wait as wait_for
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,52 +24,67 @@ import pyarrow.compute as pc
 
 from ingest.discover import DumpSet
 from ingest.dump import features
-from ingest.dump.allocations import ReuseLine, scan_allocations
+from ingest.dump.allocations import LIMIT, ReuseLine
 from ingest.dump.check import (
     SECTIONS_OF,
     check_bounds,
+    check_colors,
     check_end,
-    check_headers,
     check_last_allocation,
     check_magnitude,
     check_numbers,
-    check_operands,
     check_peak_list,
     check_range,
-    check_same_values,
+    check_reuse,
     check_sections,
     check_sequence_length,
     check_size_sum,
     check_start,
     check_texts,
     check_total,
+    check_unique,
     check_unique_ranges,
     misplaced,
 )
-from ingest.dump.live_range import UNAVAILABLE, scan_head, scan_ranges, scan_sequence
+from ingest.dump.live_range import UNAVAILABLE, scan_head
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
+from ingest.dump.names import without_compression
 from ingest.dump.notices import note
-from ingest.dump.oddities import (
-    note_colors,
-    note_missing_value,
-    note_mixed,
-    note_overlaps,
-)
+from ingest.dump.oddities import note_blank_lines, note_missing_value, note_mixed, note_overlaps
 from ingest.dump.parse import START, scan_section
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.sections import Piece, Section, cut
-from ingest.dump.source import BlockReader, FileRange, read_range
-from ingest.dump.used_values import scan_used_values
+from ingest.dump.source import BlockReader, FileRange
+from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, PeakMatcher, write_tables
+from ingest.store.columns import as_list, compact, index_in, plain_array, range_keys, sorted_by_id
 from ingest.store.memory import release_freed
+from ingest.store.pieces import (
+    AllocationPiece,
+    Fault,
+    RangePiece,
+    Rule,
+    SequencePiece,
+    Text,
+    UsedPiece,
+    fault_of,
+    rest,
+    scan_allocation_piece,
+    scan_range_piece,
+    stage_sequence_piece,
+    stage_used_piece,
+    value_lines,
+)
 from ingest.store.siblings import NO_SIBLINGS, Source
 from ingest.store.stage import (
+    LARGE_BYTES,
     Staged,
     Task,
     file_rows,
+    internal,
     known_already,
     parse_unless_unfinished,
     read_beside,
@@ -76,49 +93,14 @@ from ingest.store.stage import (
     write_run_tables,
 )
 
-LARGE_BYTES: Final = 48 << 20
-"""Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
-
+_T = TypeVar("_T")
 _RANGES_AT_ONCE: Final = 100_000
 _VALUES_AT_ONCE: Final = 50_000
-
-
-class _AllocationPiece(NamedTuple):
-    """What the coordinator keeps of a piece of the allocations section."""
-
-    first: int
-    sizes: array[int]
-    last_color: int
-    orphans: int
-    """Value lines before the first header: they belong to the last allocation of the piece before."""
-    orphan_reuse: list[ReuseLine]
-    values: pa.Table
-    features: set[str]
-    notices: list[Notice]
-    rows: int
-
-
-class _UsedPiece(NamedTuple):
-    features: set[str]
-    notices: list[Notice]
-    rows: int
-    without_text: list[tuple[str, ...]]
-    """The first block without instruction text, if there is one."""
-
-
-class _ValueLines(NamedTuple):
-    """Value lines, column-wise; `rows` are as `ValueLine`."""
-
-    rows: list[tuple[str, ...]]
-    ids: list[int]
-    allocation_of: list[int]
-    offsets: list[int]
-    sizes: list[int]
-
-
-class _RangePiece(NamedTuple):
-    table: pa.Table
-    notices: list[Notice]
+_USUAL_COMPRESSION: Final = 8
+"""Times that a compressed dump is larger than its file, at least; only a guess at how to stage it."""
+_READ_AFTER_FAULT: Final = 1 << 30
+"""Bytes up to which a dump that breaks a rule is read on for a line that cannot be read."""
+_FIRST_SLOT: Final = re.compile(r"^    ([0-9]{1,18}):", re.M)
 
 
 class LargeDump:
@@ -136,9 +118,17 @@ class LargeDump:
         self._pool = pool
         self._in_flight = in_flight
         self._dump = ParsedDump()
+        self._faults: dict[Rule, DumpError] = {}
         self._allocation_sizes = array("q")
         self._allocated = 0
+        self._value_bytes = 0
+        self._headers = 0
         self._last_color = 0
+        self._last_size = 0
+        self._last_has_values = False
+        self._ends_in_reuse = False
+        self._reuse: list[ReuseLine] = []
+        self._styles: set[frozenset[str]] = set()
         self._without_text: list[tuple[str, ...]] = []
         self._small = Batch()
         self._value_pieces: list[pa.Table] = []
@@ -160,21 +150,15 @@ class LargeDump:
             self._beside = read_beside(self._dump_set, dump)
             for role, file in self._files.items():
                 self._stage_file(role, file)
-            if "values" in self._files or "live_range" in self._files:
+            if len(self._files) > 1:
                 dump.features.add(features.SPLIT_FILES)
-            of_values = self._files.get("values", self._files["primary"])
-            note(dump.notices, note_mixed(dump.features, of_values))
-            self._finish_values()
-            if features.USED_VALUES in dump.features and self._used != len(self._ids):
-                raise self._mismatch(self._used)
-            check_texts(self._without_text[:1], dump.features)
-            if dump.total is None:
-                self._check_last_allocation()
-            check_total(self._allocated, dump.total)
+            self._check_values()
             check_sections(dump, self._files)
-            if features.USED_VALUES not in dump.features:
+            if features.USED_VALUES not in dump.features and features.EMBEDDED_VALUES not in dump.features:
                 self._write_values_alone()
             self._finish_ranges()
+            self._require(Rule.NUMBERS)
+            check_magnitude("the sum of all sizes,", "allocations", (self._allocated,))
             check_numbers(dump)
             self._write_small_tables()
             return dump
@@ -186,117 +170,150 @@ class LargeDump:
         reader = BlockReader(file)
         # Pieces of one section are scanned in parallel; a section starts when the one before is complete.
         waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
-        section = START[role]
-        last = Piece(section, "", 1)
+        before: Piece | None = None
         offset = 0
-        for piece in cut(_started(reader, role, file), section):
-            last = piece
-            size = len(piece.text) if piece.text.isascii() else len(piece.text.encode())
-            # A worker reads its piece itself: through a pipe it took a fifth of the whole time.
-            source = FileRange(file, offset, size) if reader.is_verbatim else piece.text
-            offset += size
-            if piece.section is not section:
-                _drain(waiting, 0)
-                section = piece.section
-                if len(self._files) > 1 and section not in SECTIONS_OF[role]:
-                    raise misplaced(section, file, piece.line)
-            submitted = self._submit(piece, source, file)
-            if submitted is not None:
-                waiting.append(submitted)
-                _drain(waiting, self._in_flight)
-        _drain(waiting, 0)
-        check_end(last.text, role, file, last.line + last.text.count("\n"), last.section)
+        try:
+            for piece, is_last in _mark_last(cut(_started(reader, role, file), START[role])):
+                if is_last:
+                    check_end(piece.text, role, file, piece.line + piece.text.count("\n"), piece.section)
+                if before is None or piece.section is not before.section:
+                    _drain(waiting, 0)
+                    self._start_section(before, piece, role, file)
+                before = piece
+                size = len(piece.text) if piece.text.isascii() else len(piece.text.encode())
+                # A worker reads its piece itself: through a pipe it took a fifth of the whole time.
+                source = FileRange(file, offset, size) if reader.is_verbatim else piece.text
+                offset += size
+                submitted = self._submit(piece, source, file)
+                if submitted is not None:
+                    waiting.append(submitted)
+                    _drain(waiting, self._in_flight)
+                if self._faults and reader.text_bytes > _READ_AFTER_FAULT:
+                    break
+            _drain(waiting, 0)
+        finally:
+            # The folder is removed after an error: nobody may write to it then.
+            for future, _ in waiting:
+                future.cancel()
+            wait_for([future for future, _ in waiting])
+        if before is None:
+            check_end("", role, file, 1, START[role])
         self._dump.sha256[role] = reader.sha256
         self._dump.text_bytes += reader.text_bytes
         note(self._dump.notices, reader.notices)
 
+    def _start_section(self, before: Piece | None, piece: Piece, role: str, file: str) -> None:
+        section, seen = piece.section, self._dump.sections
+        if section in seen or (len(self._files) > 1 and section not in SECTIONS_OF[role]):
+            raise misplaced(section, file, piece.line)
+        if before is not None and section <= Section.SEQUENCE:
+            note(self._dump.notices, note_blank_lines(before.text, piece, file, self._dump.features))
+        if section is Section.VALUES:
+            self._finish_values()
+            self._dump.features.add(features.USED_VALUES)
+
     def _submit(
-        self, piece: Piece, source: _Text, file: str
+        self, piece: Piece, source: Text, file: str
     ) -> tuple[Future[Any], Callable[[Any], None]] | None:
         """Hand a piece to a worker, or scan it here when it is small by nature."""
         section, text, line = piece
         suffix = f"-{self._piece:05d}"
         self._piece += 1
         where = (self._run_no, self._directory, suffix)
+        submit = self._pool.submit
         match section:
             case Section.ALLOCATIONS:
                 facts = self._beside.allocation_facts()
-                return (
-                    self._pool.submit(_scan_allocations, source, line, file, facts, where),
-                    self._take_allocations,
-                )
+                future: Future[Any] = submit(scan_allocation_piece, source, line, file, facts, where)
+                return future, lambda found: self._take_allocations(found, suffix)
             case Section.VALUES:
-                self._finish_values()
                 self._dump.sections.add(section)
-                self._dump.features.add(features.USED_VALUES)
                 values = self._slice_for(text)
-                if values is None:
-                    return None
-                sources = self._sources_of(values)
-                return (
-                    self._pool.submit(_stage_used, source, line, file, values, sources, where),
-                    self._take_used,
-                )
+                sources = {} if values is None else self._sources_of(values)
+                future = submit(stage_used_piece, source, line, file, values, sources, where)
+                return future, self._take_used
             case Section.SEQUENCE if not text.startswith(UNAVAILABLE):
                 self._dump.sections.add(section)
-                if text.startswith("HloLiveRange"):
-                    self._dump.features.add(features.LIVE_RANGE)
+                if features.LIVE_RANGE not in self._dump.features:
                     self._dump.schedule_length, text = scan_head(text, line, file)
+                    self._dump.features.add(features.LIVE_RANGE)
                     source = text
                     line += 2
-                first, self._slots = self._slots, self._slots + text.count("\n")
-                return self._pool.submit(
-                    _stage_sequence, source, first, line, file, where
-                ), self._take_sequence
+                slot = _FIRST_SLOT.search(text)
+                first = int(slot[1]) if slot else 0
+                return submit(stage_sequence_piece, source, first, line, file, where), self._take_sequence
             case Section.RANGES:
                 self._dump.sections.add(section)
-                return self._pool.submit(_scan_ranges, source, line, file), self._take_ranges
+                return submit(scan_range_piece, source, line, file), self._take_ranges
             case _:
                 scan_section(self._dump, piece, file)
                 return None
 
-    def _take_allocations(self, piece: _AllocationPiece) -> None:
-        if piece.first != len(self._allocation_sizes) and piece.sizes:
-            raise DumpError(
-                "allocation-index",
-                f"allocation {piece.first} stands where {len(self._allocation_sizes)} should;"
-                " are lines missing or repeated?",
-                section="allocations",
-                text=f"allocation {piece.first}: ",
-            )
-        values = piece.values
+    def _take_allocations(self, piece: AllocationPiece, suffix: str) -> None:
+        self._dump.features |= piece.features
+        note(self._dump.notices, piece.notices)
+        self.rows += piece.rows
+        self._require_one_style(piece)
+        self._blame(*piece.faults)
+        is_first = not self._headers
+        self._headers += piece.headers
+        if piece.headers:
+            self._last_size, self._last_has_values = piece.last_size, piece.last_has_values
+        elif piece.orphans:
+            self._last_has_values = True
+        if piece.orphans and is_first:
+            self._blame(Fault(Rule.FIRST_VALUE, _value_first()))
+        expected = len(self._allocation_sizes)
+        if piece.sizes and piece.first != expected and not self._faults:
+            self._blame(Fault(Rule.HEADERS, _out_of_order(piece.first, expected)))
+        if not self._faults and piece.values is not None:
+            self._take_values(piece, piece.values, suffix)
+
+    def _require_one_style(self, piece: AllocationPiece) -> None:
+        """Refuse a piece whose lines another release prints than those before."""
+        if self._ends_in_reuse and piece.orphans:
+            raise _mixed("a value comes after those that are reused", self._files["primary"])
+        if piece.headers or piece.orphans:
+            self._ends_in_reuse = piece.ends_in_reuse
+        if piece.value_count:
+            self._styles.add(piece.style)
+            if len(self._styles) > 1:
+                raise _mixed("the values are printed in the ways of two releases", self._files["primary"])
+
+    def _take_values(self, piece: AllocationPiece, values: pa.Table, suffix: str) -> None:
+        last = len(self._allocation_sizes) - 1
+        orphan_reuse = [line for line in piece.reuse if line.header < 0]
         if piece.orphans:
-            last = len(self._allocation_sizes) - 1
-            if last < 0:
-                raise DumpError(
-                    "bad-line",
-                    "a value comes before the first allocation",
-                    section="allocations",
-                    text=f" value: <{values['id'][0]} ",
-                )
             orphans = values.slice(0, piece.orphans)
-            check_bounds(
-                orphans["id"].to_pylist(),
-                orphans["offset"].to_pylist(),
-                orphans["size"].to_pylist(),
-                [last] * piece.orphans,
-                self._allocation_sizes,
-            )
+            faults: list[Fault] = []
+            with fault_of(Rule.BOUNDS, faults):
+                check_bounds(
+                    orphans["id"].to_pylist(),
+                    orphans["offset"].to_pylist(),
+                    orphans["size"].to_pylist(),
+                    [last] * piece.orphans,
+                    self._allocation_sizes,
+                )
+            self._blame(*faults)
             owners = values["allocation"].combine_chunks().to_numpy(zero_copy_only=False).copy()
             owners[: piece.orphans] = last
             values = values.set_column(
                 values.schema.get_field_index("allocation"), "allocation", pa.array(owners, pa.int64())
             )
-            self._note_orphan_color(orphans, piece.orphan_reuse)
-            self._small.add_reuse(self._run_no, [(last, line) for line in piece.orphan_reuse])
+            self._note_orphan_color(orphans, orphan_reuse)
+        self._reuse += [line if line.header >= 0 else line._replace(header=last) for line in piece.reuse]
         if piece.sizes:
             self._last_color = piece.last_color
         self._allocation_sizes.extend(piece.sizes)
         self._allocated += sum(piece.sizes)
+        self._value_bytes += piece.value_bytes
         self._value_pieces.append(values)
-        self._dump.features |= piece.features
-        note(self._dump.notices, piece.notices)
-        self.rows += piece.rows
+        if piece.used is not None and not self._faults:
+            in_order = values.take(pc.sort_indices(values["id"]))
+            batch = Batch()
+            batch.add_values(self._run_no, *value_lines(in_order), piece.used, self._sources_of(in_order))
+            write_tables(batch.tables(), self._directory, suffix)
+            self.rows += batch.size
 
     def _note_orphan_color(self, orphans: pa.Table, reuse: list[ReuseLine]) -> None:
         """Note the first value line of another color than the allocation that began a piece earlier."""
@@ -305,38 +322,79 @@ class LargeDump:
         for id_, color in zip(ids, colors, strict=True):
             if color and int(color) != self._last_color and str(id_) not in told:
                 message = f"value {id_} has color {color}, its allocation has {self._last_color}"
-                self._dump.notices.append(Notice(self._files["primary"], None, "color-differs", message))
+                note(self._dump.notices, [Notice(self._files["primary"], None, "color-differs", message)])
                 return
+
+    def _blame(self, *faults: Fault) -> None:
+        for fault in faults:
+            self._faults.setdefault(fault.rule, fault.error)
+
+    def _require(self, rule: Rule) -> None:
+        """Raise the fault of a rule; those of the rules before were asked for already."""
+        if rule in self._faults:
+            raise self._faults[rule]
 
     def _finish_values(self) -> None:
         """Put all value lines in order of their ids, once the allocations are complete."""
-        if self._values is not None:
+        if self._values is not None or self._faults:
             return
-        self._values = _sorted_by_id(self._value_pieces)
+        self._values = sorted_by_id(self._value_pieces)
         release_freed()
         self._ids = self._values["id"].to_numpy()
-        sizes = self._values["size"].to_numpy()
-        # In two halves: the sum itself may not fit 64 bits.
-        check_size_sum((int((sizes >> 32).sum()) << 32) + int((sizes & 0xFFFFFFFF).sum()))
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if len(twice):
-            raise DumpError(
-                "duplicate-value",
-                f"value {self._ids[twice[0]]} is listed twice",
-                section="allocations",
-                text=f" value: <{self._ids[twice[0]]} ",
-            )
+            faults: list[Fault] = []
+            with fault_of(Rule.UNIQUE, faults):
+                check_unique(self._ids[twice[0] : twice[0] + 2].tolist())
+            self._blame(*faults)
         shapes = self._values["shape"].combine_chunks()
         if len(shapes):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
 
+    def _check_values(self) -> None:
+        """Look at the rules of allocations and values, in their order."""
+        dump = self._dump
+        self._finish_values()
+        if dump.total is None:
+            size = self._last_size if self._headers else None
+            check_last_allocation(self._headers - 1, size, self._last_has_values)
+        for rule in (Rule.HEADERS, Rule.FIRST_VALUE, Rule.BOUNDS, Rule.UNIQUE):
+            self._require(rule)
+        if self._reuse and self._values is not None:
+            check_reuse(self._reuse, self._places([int(line.id) for line in self._reuse]))
+            self._small.add_reuse(self._run_no, [(line.header, line) for line in self._reuse])
+        check_size_sum(self._value_bytes)
+        check_total(self._allocated, dump.total)
+        self._require(Rule.FIRST_POSITION)
+        of_values = self._files.get("values", self._files["primary"])
+        note(dump.notices, note_mixed(dump.features, of_values))
+        self._require(Rule.SAME_VALUES)
+        if features.USED_VALUES in dump.features and self._used != len(self._ids):
+            raise self._mismatch(self._used)
+        check_texts(self._without_text[:1], dump.features)
+
+    def _places(self, ids: list[int]) -> dict[int, tuple[str, str, int]]:
+        """Return instruction, index and allocation of some values."""
+        assert self._values is not None
+        wanted = [id_ for id_ in ids if id_ < LIMIT]
+        rows = [row for row in np.searchsorted(self._ids, wanted).tolist() if row < len(self._ids)]
+        found = self._values.take(pa.array(rows, pa.int64()))
+        columns = (as_list(found[name]) for name in ("id", "name", "index", "allocation"))
+        return {id_: (name, index, owner) for id_, name, index, owner in zip(*columns, strict=True)}
+
     def _write_values_alone(self) -> None:
         """Write the rows of `values` of a dump that has no section on them."""
         assert self._values is not None
+        faults: list[Fault] = []
         for start in range(0, len(self._values), _VALUES_AT_ONCE):
             values = self._values.slice(start, _VALUES_AT_ONCE)
+            lines = value_lines(values)
+            with fault_of(Rule.NUMBERS, faults):
+                check_colors(lines.rows)
+            self._blame(*faults)
+            if faults:
+                return
             batch = Batch()
-            lines = _value_lines(values)
             batch.add_values(self._run_no, *lines, None, self._sources_of(values))
             write_tables(batch.tables(), self._directory, f"-{start // _VALUES_AT_ONCE:05d}")
             self.rows += batch.size
@@ -348,36 +406,18 @@ class LargeDump:
             return {}
         return {name: known[name] for name in values["name"].to_pylist() if name in known}
 
-    def _check_last_allocation(self) -> None:
-        """Refuse a primary file that is cut off after a header line."""
-        assert self._values is not None
-        last = len(self._allocation_sizes) - 1
-        has_values = bool(pc.any(pc.equal(self._values["allocation"], last)).as_py())
-        size = self._allocation_sizes[last] if last >= 0 else None
-        check_last_allocation(last, size, has_values)
-
     def _slice_for(self, text: str) -> pa.Table | None:
-        """Return the value lines of the blocks that `text` holds, by the ids of its first and last block."""
-        start = text.find("<")
-        last = text.rfind("<", 0, text.rfind("\n positions:\n") + 1)
-        if start < 0 or last < 0:
-            self._require_empty(text)
+        """Return the value lines of the blocks that `text` holds; None if they are not the next ones."""
+        ends = first_and_last(text)
+        if self._faults or self._values is None or ends is None:
             return None
-        low, high = self._used, int(np.searchsorted(self._ids, _id_at(text, last), "right"))
-        if low >= len(self._ids) or self._ids[low] != _id_at(text, start):
-            raise self._mismatch(low)
+        low = self._used
+        high = int(np.searchsorted(self._ids, min(ends[1], LIMIT - 1), "right"))
+        if low >= len(self._ids) or self._ids[low] != ends[0] or high <= low:
+            self._blame(Fault(Rule.SAME_VALUES, self._mismatch(low)))
+            return None
         self._used = high
-        assert self._values is not None
-        return _compact(self._values.slice(low, high - low))
-
-    def _require_empty(self, text: str) -> None:
-        if text.removeprefix("Used values:\n").strip("\n"):
-            raise DumpError(
-                "bad-line",
-                "expected a value's block, <id name> and ' positions:'; is the file damaged?",
-                section="values",
-                text=text[:200].split("\n", 1)[0],
-            )
+        return compact(self._values.slice(low, high - low))
 
     def _mismatch(self, row: int) -> DumpError:
         value = f"value {self._ids[row]}" if row < len(self._ids) else "a value after the last one"
@@ -388,19 +428,31 @@ class LargeDump:
             text=f"<{self._ids[row]} " if row < len(self._ids) else "Used values:",
         )
 
-    def _take_used(self, piece: _UsedPiece) -> None:
+    def _take_used(self, piece: UsedPiece) -> None:
         self._dump.features |= piece.features
         note(self._dump.notices, piece.notices)
         self._without_text += piece.without_text
+        self._blame(*piece.faults)
         self.rows += piece.rows
 
-    def _take_sequence(self, piece: _UsedPiece) -> None:
+    def _take_sequence(self, piece: SequencePiece) -> None:
+        if piece.slots and piece.first != self._slots:
+            raise DumpError(
+                "sequence-length",
+                f"slot {piece.first} of the instruction sequence stands where {self._slots} should",
+                file=self._files.get("live_range", self._files["primary"]),
+                section="sequence",
+                text=f"    {piece.first}:",
+            )
+        self._slots += piece.slots
         note(self._dump.notices, piece.notices)
         self.rows += piece.rows
 
-    def _take_ranges(self, piece: _RangePiece) -> None:
-        self._range_pieces.append(piece.table)
+    def _take_ranges(self, piece: RangePiece) -> None:
+        if piece.table is not None:
+            self._range_pieces.append(piece.table)
         note(self._dump.notices, piece.notices)
+        self._blame(*piece.faults)
 
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
@@ -408,9 +460,10 @@ class LargeDump:
         if features.LIVE_RANGE not in dump.features or dump.schedule_length is None or values is None:
             return
         for _ in range(self._in_flight):
-            self._pool.submit(_rest)
+            self._pool.submit(rest)
         file = self._files.get("live_range", self._files["primary"])
         check_sequence_length(dump.schedule_length, self._slots, file)
+        self._require(Rule.RANGES)
         table = pa.concat_tables(self._range_pieces).combine_chunks()
         self._range_pieces = []
         release_freed()
@@ -419,31 +472,33 @@ class LargeDump:
         if len(wrong):
             row = table.slice(int(wrong[0]), 1).to_pylist()[0]
             check_range(row["name"], row["index"], row["start"], row["end"], dump.schedule_length, file)
-        keys = _range_keys(values)
+        keys = range_keys(values)
         # From here on the names are not needed, and the join takes as much memory again as they do.
         values = self._values = values.select(["id", "allocation", "offset", "size"])
         release_freed()
         wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
         if pc.count_distinct(wanted).as_py() != len(wanted):
             check_unique_ranges(zip(table["name"].to_pylist(), table["index"].to_pylist(), strict=True))
-        rows = _index_in(wanted, keys)
-        for key in wanted.filter(pc.is_null(rows)).to_pylist():
-            note(dump.notices, [note_missing_value(key, file)])
+        rows = index_in(wanted, keys)
         ranged = rows.drop_null()
+        if len(ranged) < len(table) or len(np.unique(ranged.to_numpy())) < len(ranged):
+            check_unique_ranges(zip(table["name"].to_pylist(), table["index"].to_pylist(), strict=True))
+            missing = wanted.filter(pc.is_null(rows)).to_pylist()
+            note(dump.notices, (note_missing_value(key, file) for key in missing))
         present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
         del keys, wanted
         release_freed()
 
         def column(name: str) -> array[int]:
-            return _array(values[name].take(ranged).to_numpy())
+            return plain_array(values[name].take(ranged).to_numpy())
 
         dump.liveness = measure(
             Intervals(
                 column("allocation"),
                 column("offset"),
                 column("size"),
-                _array(starts[present]),
-                _array(ends[present]),
+                plain_array(starts[present]),
+                plain_array(ends[present]),
             ),
             dump.schedule_length,
         )
@@ -459,7 +514,7 @@ class LargeDump:
         matcher = PeakMatcher(dump.peak)
         for start in range(0, len(table), _RANGES_AT_ONCE):
             batch = Batch()
-            columns = [_as_list(one) for one in table.slice(start, _RANGES_AT_ONCE).columns]
+            columns = [as_list(one) for one in table.slice(start, _RANGES_AT_ONCE).columns]
             batch.add_ranges(
                 self._run_no,
                 ids.slice(start, _RANGES_AT_ONCE).to_pylist(),
@@ -479,29 +534,78 @@ class LargeDump:
         self.rows += self._small.size
 
 
+class InThisProcess(Executor):
+    """Run calls at once, for a set that turns out to be large where there are no workers."""
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        """Return what the call came to."""
+        future: Future[_T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
 def is_large(dump_set: DumpSet) -> bool:
-    """Tell whether a set is to be staged in pieces."""
-    return sum(member.size for member in dump_set.members) >= LARGE_BYTES
+    """Tell whether a set is to be staged in pieces; where it is compressed, by a guess."""
+    size = 0
+    roles = set()
+    for member in dump_set.members:
+        if member.role in START:
+            roles.add(member.role)
+            is_compressed = without_compression(member.file_name) != member.file_name
+            size += member.size * (_USUAL_COMPRESSION if is_compressed else 1)
+    return "primary" in roles and size >= LARGE_BYTES
 
 
 def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged:
     """Stage one large set as a part of its own; the same result as `ingest.store.stage.stage_sets`."""
     unnamed = f"{part}.tmp"
     os.mkdir(unnamed, mode=0o700)
-
-    def parse(_: DumpSet) -> ParsedDump:
-        return large.stage()
-
-    large = LargeDump(task.run_no, task.dump_set, unnamed, pool, in_flight)
     result = Staged()
-    dump = parse_unless_unfinished(task, result, parse)
-    if dump is not None and not known_already(task, dump, result):
-        write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
-        os.rename(unnamed, part)
-        result.part, result.loaded, result.rows = part, 1, large.rows + 1
-    else:
-        shutil.rmtree(unnamed)
+    try:
+        large = LargeDump(task.run_no, task.dump_set, unnamed, pool, in_flight)
+        dump = parse_unless_unfinished(task, result, lambda _: large.stage())
+        if dump is not None and not known_already(task, dump, result):
+            write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
+            os.rename(unnamed, part)
+            result.add(Staged(loaded=1, rows=large.rows + 1, part=part))
+    except (OSError, BrokenExecutor):
+        raise
+    except Exception as error:
+        return Staged(rejected=[internal(task.dump_set, error)])
+    finally:
+        shutil.rmtree(unnamed, ignore_errors=True)
     return result
+
+
+def _out_of_order(allocation: int, expected: int) -> DumpError:
+    return DumpError(
+        "allocation-index",
+        f"allocation {allocation} stands where {expected} should; are lines missing or repeated?",
+        section="allocations",
+        text=f"allocation {allocation}: ",
+    )
+
+
+def _value_first() -> DumpError:
+    return DumpError(
+        "bad-line", "a value comes before the first allocation", section="allocations", text=" value: <"
+    )
+
+
+def _mixed(what: str, file: str) -> DumpError:
+    return DumpError("bad-line", f"{what}; is the file damaged?", file=file, section="allocations")
+
+
+def _mark_last(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bool]]:
+    """Yield each piece and whether it is the last of the file."""
+    piece = next(pieces, None)
+    while piece is not None:
+        following = next(pieces, None)
+        yield piece, following is None
+        piece = following
 
 
 def _started(reader: BlockReader, role: str, file: str) -> Iterator[str]:
@@ -521,219 +625,3 @@ def _drain(waiting: deque[tuple[Future[Any], Callable[[Any], None]]], leave: int
     while len(waiting) > leave:
         future, take = waiting.popleft()
         take(future.result())
-
-
-def _id_at(text: str, at: int) -> int:
-    end = text.find(" ", at)
-    digits = text[at + 1 : end]
-    if not digits.isdecimal() or len(digits) > 19:
-        raise DumpError(
-            "bad-line", "expected <id name>; is the file damaged?", section="values", text=text[at : at + 200]
-        )
-    return int(digits)
-
-
-def _sorted_by_id(pieces: list[pa.Table]) -> pa.Table:
-    """Put the value lines of all pieces together; column by column, so as to hold little twice.
-
-    The list is emptied.
-    """
-    chunks = {name: [piece[name].chunks for piece in pieces] for name in pieces[0].column_names}
-    pieces.clear()
-    order = None
-    columns = {}
-    for name in list(chunks):
-        column = pa.chunked_array([chunk for piece in chunks.pop(name) for chunk in piece])
-        if order is None:  # the ids come first
-            order = pc.sort_indices(column)
-        columns[name] = column.unify_dictionaries().combine_chunks().take(order)
-    return pa.table(columns)
-
-
-def _range_keys(values: pa.Table) -> pa.Array:
-    """Return the name and index of each value as a live range prints them."""
-    index = values["index"].combine_chunks()
-    texts = pa.array([text or "{}" for text in index.dictionary.to_pylist()], pa.string())
-    index = pa.DictionaryArray.from_arrays(index.indices, texts).cast(pa.string())
-    return pc.binary_join_element_wise(values["name"].combine_chunks(), index, "")
-
-
-def _index_in(wanted: pa.Array, keys: pa.Array) -> pa.Array:
-    """Return the row of each wanted text in `keys`, null for none.
-
-    It looks up texts of like length at a time: a table of them all takes more memory than anything else.
-    """
-    rows = np.full(len(wanted), -1, np.int64)
-    parts = [pc.binary_length(texts).to_numpy() % 8 for texts in (wanted, keys)]
-    for part in range(8):
-        of_wanted, of_keys = (np.flatnonzero(lengths == part) for lengths in parts)
-        found = pc.index_in(wanted.take(pa.array(of_wanted)), value_set=keys.take(pa.array(of_keys)))
-        is_found = found.is_valid().to_numpy(zero_copy_only=False)
-        rows[of_wanted[is_found]] = of_keys[found.drop_null().to_numpy()]
-    return pa.array(rows, mask=rows < 0)
-
-
-def _as_list(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column without nulls as `to_pylist` does, in a tenth of its time."""
-    array = column.combine_chunks()
-    if pa.types.is_dictionary(array.type):
-        texts = array.dictionary.to_pylist()
-        return [texts[number] for number in array.indices.to_numpy().tolist()]
-    return list(array.to_numpy(zero_copy_only=False).tolist())
-
-
-def _compact(table: pa.Table) -> pa.Table:
-    """Return a copy of a slice without what lies outside of it: pickled, a slice is as large as the whole."""
-    columns = []
-    for column in table.take(pa.array(range(len(table)))).columns:
-        is_text = pa.types.is_dictionary(column.type)
-        columns.append(column.cast(pa.string()).dictionary_encode() if is_text else column)
-    return pa.table(columns, names=table.column_names)
-
-
-def _array(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
-    """Return a plain array: indexing one is as fast as a list, at a fifth of its memory."""
-    result = array("q")
-    result.frombytes(np.ascontiguousarray(numbers, np.int64).tobytes())
-    return result
-
-
-_Where = tuple[int, str, str]
-"""Run number, part directory, suffix of the piece's files."""
-_Text = str | FileRange
-"""Text of a piece, or where a worker finds it."""
-
-
-def _read(text: _Text) -> str:
-    return text if isinstance(text, str) else read_range(text)
-
-
-def _scan_allocations(
-    text: _Text, line: int, file: str, facts: Mapping[int, tuple[bool, bool]], where: _Where
-) -> _AllocationPiece:
-    """Scan a piece of the allocations section; write its allocations, return its value lines."""
-    run_no, directory, suffix = where
-    scan = scan_allocations(_read(text), line, file)
-    if scan.used:
-        raise DumpError(
-            "too-large",
-            f"dumps of TF 1.15 are read up to {LARGE_BYTES >> 20} MiB",
-            file=file,
-            section="allocations",
-        )
-    first = scan.headers[0].allocation if scan.headers else 0
-    check_headers(scan.headers, first, file)
-    owners = [-1] * scan.orphans + [
-        header.allocation for header in scan.headers for _ in range(header.values)
-    ]
-    columns = list(zip(*scan.values, strict=True)) or [()] * 8
-    ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
-    allocation_sizes = array("q", (header.size for header in scan.headers))
-    check_bounds(
-        ids[scan.orphans :],
-        offsets[scan.orphans :],
-        sizes[scan.orphans :],
-        [owner - first for owner in owners[scan.orphans :]],
-        allocation_sizes,
-    )
-    check_magnitude("id", "allocations", ids)
-    check_magnitude("size", "allocations", sizes)
-    check_magnitude("offset", "allocations", offsets)
-    batch = Batch()
-    batch.add_allocations(run_no, scan.headers, facts)
-    of_piece = [line for line in scan.reuse if line.header >= 0]
-    batch.add_reuse(run_no, [(scan.headers[line.header].allocation, line) for line in of_piece])
-    write_tables(batch.tables(), directory, suffix)
-    colors = [header.attributes.color for header in scan.headers]
-    scan.notices.extend(
-        note_colors(
-            scan.values[scan.orphans :],
-            [owner - first for owner in owners[scan.orphans :]],
-            colors,
-            of_piece,
-            file,
-        )
-    )
-    values = pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "allocation": pa.array(owners, pa.int64()),
-            "name": pa.array(columns[1], pa.string()),
-            "index": pa.array(columns[2], pa.string()).dictionary_encode(),
-            "phi": pa.array(columns[3], pa.string()).dictionary_encode(),
-            "color": pa.array(columns[4], pa.string()).dictionary_encode(),
-            "size": pa.array(sizes, pa.int64()),
-            "offset": pa.array(offsets, pa.int64()),
-            "shape": pa.array(columns[7], pa.string()).dictionary_encode(),
-        }
-    )
-    return _AllocationPiece(
-        first,
-        allocation_sizes,
-        colors[-1] if colors else 0,
-        scan.orphans,
-        [line for line in scan.reuse if line.header < 0],
-        values,
-        scan.features,
-        scan.notices,
-        batch.size,
-    )
-
-
-def _stage_used(
-    text: _Text, line: int, file: str, values: pa.Table, sources: Mapping[str, Source], where: _Where
-) -> _UsedPiece:
-    """Scan a piece of `Used values:` and write its values, positions and uses."""
-    run_no, directory, suffix = where
-    used = scan_used_values(_read(text), line, file)
-    lines = _value_lines(values)
-    check_same_values(lines.rows, used.blocks)
-    check_operands(used.uses)
-    batch = Batch()
-    batch.add_values(run_no, *lines, used, sources)
-    write_tables(batch.tables(), directory, suffix)
-    without_text = [block for block in used.blocks if not block[7]][:1]
-    return _UsedPiece(used.features, used.notices, batch.size, without_text)
-
-
-def _rest() -> None:
-    """Give back memory while the coordinator needs most, for long enough that each worker gets a call."""
-    release_freed()
-    time.sleep(0.02)
-
-
-def _value_lines(values: pa.Table) -> _ValueLines:
-    """Return value lines as they come from the scanner, by id."""
-    ids, owners, names, indices, phis, colors, sizes, offsets, shapes = (
-        _as_list(column) for column in values.columns
-    )
-    parts = (map(str, ids), names, indices, phis, colors, map(str, sizes), map(str, offsets), shapes)
-    return _ValueLines(list(zip(*parts, strict=True)), ids, owners, offsets, sizes)
-
-
-def _stage_sequence(text: _Text, first: int, line: int, file: str, where: _Where) -> _UsedPiece:
-    """Scan a piece of the instruction sequence and write it."""
-    run_no, directory, suffix = where
-    notices: list[Notice] = []
-    batch = Batch()
-    batch.add_schedule(run_no, first, scan_sequence(_read(text), first, line, file, notices))
-    write_tables(batch.tables(), directory, suffix)
-    return _UsedPiece(set(), notices, batch.size, [])
-
-
-def _scan_ranges(text: _Text, line: int, file: str) -> _RangePiece:
-    """Scan a piece of the live ranges."""
-    notices: list[Notice] = []
-    columns = list(zip(*scan_ranges(_read(text), line, file, notices), strict=True)) or [()] * 4
-    starts, ends = list(map(int, columns[2])), list(map(int, columns[3]))
-    check_magnitude("slot", "ranges", starts)
-    check_magnitude("slot", "ranges", ends)
-    table = pa.table(
-        {
-            "name": pa.array(columns[0], pa.string()),
-            "index": pa.array(columns[1], pa.string()),
-            "start": pa.array(starts, pa.int64()),
-            "end": pa.array(ends, pa.int64()),
-        }
-    )
-    return _RangePiece(table, notices)

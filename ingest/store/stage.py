@@ -7,6 +7,8 @@ when complete; the loader only sees complete ones. Workers call `stage_sets`.
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ from ingest.discover import DumpSet, display
 from ingest.dump import features
 from ingest.dump.names import parse_stem
 from ingest.dump.parse import START, ParsedDump, parse_set
+from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, write_tables
 from ingest.store.known import KnownRun
@@ -27,6 +30,8 @@ from ingest.store.siblings import Siblings, dump_of_proto, note_differences, rea
 
 _Parsed = TypeVar("_Parsed")
 
+LARGE_BYTES: Final = 48 << 20
+"""Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
 
@@ -101,19 +106,61 @@ class Staged:
     unchanged: int = 0
     rows: int = 0
     part: str | None = None
+    """The first part written; further ones have longer names."""
     touched: list[Touched] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     unfinished: list[Task] = field(default_factory=list)
 
+    def add(self, other: Staged) -> None:
+        """Add what became of other sets."""
+        self.loaded += other.loaded
+        self.unchanged += other.unchanged
+        self.rows += other.rows
+        self.part = self.part or other.part
+        self.touched += other.touched
+        self.rejected += other.rejected
+        self.unfinished += other.unfinished
+
 
 def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
-    """Parse the sets and write those that are new or changed to the part directory `part`."""
+    """Parse the sets and write those that are new or changed to the part directory `part`.
+
+    A set with more text than was to be expected of its size on disk gets a part of its own, and so does each
+    set when they cannot be written together. What xbuf fails on is rejected as `internal`, by itself.
+
+    Raises:
+        OSError: the staging folder cannot be written.
+    """
     result = Staged()
+    try:
+        large = _stage_together(tasks, part, result)
+    except (OSError, BrokenExecutor):
+        raise
+    except Exception as error:
+        shutil.rmtree(f"{part}.tmp", ignore_errors=True)
+        if len(tasks) == 1:
+            return Staged(rejected=[internal(tasks[0].dump_set, error)])
+        result = Staged()
+        for task in tasks:
+            result.add(stage_sets([task], f"{part}-{task.run_no:07d}"))
+        return result
+    for task in large:
+        result.add(_stage_in_pieces(task, f"{part}-{task.run_no:07d}"))
+    return result
+
+
+def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Task]:
+    """Stage sets as one part; return those that have too much text for that."""
+    large: list[Task] = []
     batch = Batch()
     runs: list[tuple[Any, ...]] = []
     files: list[tuple[Any, ...]] = []
     for task in tasks:
-        parsed = parse_unless_unfinished(task, result, _parse_whole)
+        try:
+            parsed = parse_unless_unfinished(task, result, _parse_whole)
+        except TooMuchText:
+            large.append(task)
+            continue
         if parsed is None:
             continue
         dump, beside = parsed
@@ -128,22 +175,28 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
         write_tables(batch.tables(), unnamed)
         write_run_tables(unnamed, runs, files)
         os.rename(unnamed, part)
-        result.part, result.loaded, result.rows = part, len(runs), batch.size + len(runs)
-    return result
+        result.add(Staged(loaded=len(runs), rows=batch.size + len(runs), part=part))
+    return large
+
+
+def _stage_in_pieces(task: Task, part: str) -> Staged:
+    """Stage a set that turned out to be large: a compressed one, or one that has grown."""
+    from ingest.store.large import InThisProcess, stage_large
+
+    return stage_large(task, part, InThisProcess(), 1)
 
 
 def internal(dump_set: DumpSet, error: Exception) -> Rejected:
     """Turn a failure of xbuf's own into a reject that asks to report it."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
+    words = f"{type(error).__name__}: {error}"[:500]
     return Rejected(
         display(os.path.join(dump_set.directory, dump_set.members[0].file_name)),
         None,
         None,
         None,
         "internal",
-        display(
-            f"xbuf failed on this dump ({type(error).__name__}: {error}); please report it, with the file"
-        ),
+        display(f"xbuf failed on this dump ({words}); please report it, with the file"),
         f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}",
     )
 
@@ -158,20 +211,27 @@ def write_run_tables(
 def parse_unless_unfinished(
     task: Task, result: Staged, parse: Callable[[DumpSet], _Parsed]
 ) -> _Parsed | None:
-    """Parse a set; put a damaged one to the rejects, one that is still being written to the unfinished."""
+    """Parse a set; put a damaged one to the rejects, one that is still being written to the unfinished.
+
+    Raises:
+        TooMuchText: from `parse`.
+        OSError: the staging folder cannot be written.
+    """
     try:
         parsed = parse(task.dump_set)
     except DumpError as error:
+        if _is_gone(task.dump_set):
+            result.rejected.append(reject(error))
+            return None
         newest = max(member.mtime_ns for member in task.dump_set.members) / 1e9
         if _has_changed(task.dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
             result.unfinished.append(task)
         else:
             result.rejected.append(reject(error))
         return None
-    except (OSError, BrokenExecutor):
+    except (OSError, BrokenExecutor, TooMuchText):
         raise
     except Exception as error:
-        # A fault of xbuf's own must not take the other dumps down; it stays visible as a reject.
         result.rejected.append(internal(task.dump_set, error))
         return None
     if _has_changed(task.dump_set):
@@ -210,7 +270,7 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     files = text_files(dump_set)
     if "primary" not in files:
         return _parse_proto(dump_set)
-    dump = parse_set(files)
+    dump = parse_set(files, LARGE_BYTES)
     beside = read_beside(dump_set, dump)
     if beside.proto is not None:
         path = next(one.file_name for one in dump_set.members if one.role == "proto")
@@ -260,6 +320,20 @@ def _has_changed(dump_set: DumpSet) -> bool:
     return False
 
 
+def _is_gone(dump_set: DumpSet) -> bool:
+    """Tell whether a member is no file any more: it was removed, or a FIFO took its place."""
+    for member in dump_set.members:
+        try:
+            mode = os.stat(os.path.join(dump_set.directory, member.file_name)).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            continue
+        if not stat.S_ISREG(mode):
+            return True
+    return False
+
+
 def reject(error: DumpError) -> Rejected:
     """Turn an error into the columns of `rejects`, with names and text fit to show."""
     text = None if error.text is None else display(error.text[:2000])
@@ -278,7 +352,6 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
     """Return the staged row of `runs`, in the order of its columns."""
     name = parse_stem(task.dump_set.stem)
     completes = _completed(task, dump)
-    printed = [int(row[2]) for row in dump.peak.rows] if dump.peak and dump.peak.time is not None else None
     return (
         task.run_no,
         completes.run_id if completes else None,
@@ -286,7 +359,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         display(task.dump_set.stem),
         name.module_id,
         name.module_name and display(name.module_name),
-        name.target,
+        name.target and display(name.target),
         name.backend or ("tpu" if dump.tiled else None),
         name.stage,
         name.dump_time,
@@ -296,7 +369,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.total,
         dump.schedule_length,
         dump.peak.time if dump.peak else None,
-        None if printed is None else sum(printed),
+        dump.peak.total if dump.peak and dump.peak.time is not None else None,
         dump.liveness.peak_time if dump.liveness else None,
         dump.liveness.peak_bytes if dump.liveness else None,
         features.USED_VALUES in dump.features or features.EMBEDDED_VALUES in dump.features,

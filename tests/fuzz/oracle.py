@@ -118,12 +118,12 @@ def _judge_bytes(dump: Dump, files: Mapping[str, Path], texts: Mapping[str, byte
         told = re.sub(r"^(allocation .*), color 0(?=[,:])", r"\1", told, flags=re.M)
         if "unknown-attribute" in kinds:
             told, said = _attributes_sorted(told), _attributes_sorted(said)
+        if told != said:
+            told, said = _values_sorted(told), _values_sorted(said)
         if kinds & {"mixed-format", "stack-tree", "total-text", "blank-lines", "live-range-unavailable"}:
             told, said = _without_format(told), _without_format(said)
         if "unknown-line" in kinds:
             told, said = (text.replace("  (none)\n", "") for text in (told, said))
-        if told != said:
-            told, said = _values_sorted(told), _values_sorted(said)
         if told != said:
             raise Violation(f"{role}: {_first_difference(told, said)}; notices {sorted(kinds)}")
 
@@ -143,27 +143,30 @@ def _mended(content: bytes, kinds: set[str]) -> str:
 
 def _attributes_sorted(text: str) -> str:
     """Return the text with the characters of its headers in a fixed order."""
-    return re.sub(
+    end = text.find("\nTotal bytes used") + 1 or len(text)
+    allocations = re.sub(
         r"^(allocation [0-9]+: )(.*):$",
-        lambda m: m[1] + "".join(sorted(m[2].replace(", ", ""))),
-        text,
+        lambda header: header[1] + "".join(sorted(header[2].replace(", ", ""))),
+        text[:end],
         flags=re.M,
     )
+    return allocations + text[end:]
 
 
 def _values_sorted(text: str) -> str:
     """Return the text with the values of each allocation in a fixed order and numbers without groups."""
     text = _GROUPED.sub(lambda digits: digits[0].replace(" ", ""), text)
-    end = text.find("\n\nTotal bytes used")
+    end = text.find("\nTotal bytes used")
     allocations, rest = (text, "") if end < 0 else (text[:end], text[end:])
     heads = r"^(?=allocation | value: <|  \S+\[[0-9,]*\]\(#|  [0-9]+ .*, positions:$| reused by)"
     groups: list[list[str]] = [[]]
-    for entry in re.split(heads, allocations, flags=re.M):
+    for entry in re.split(heads, allocations.rstrip("\n") + "\n", flags=re.M):
         if entry.startswith(("allocation ", " reused by")):
             groups.append([entry])
         else:
-            groups[-1].append(entry.removesuffix("\n"))
-    return str([[group[:1], sorted(group[1:])] for group in groups]) + rest
+            groups[-1].append(entry)
+    blank = "\n" * (len(allocations) - len(allocations.rstrip("\n")))
+    return "".join(entry for group in groups for entry in (*group[:1], *sorted(group[1:]))) + blank + rest
 
 
 def _without_format(text: str) -> str:
@@ -209,8 +212,9 @@ def _judge_rules(dump: Dump) -> None:
     told = Counter(notice.kind for notice in dump.notices)
     known = {(value.instruction, value.shape_index or "{}") for value in dump.values}
     unknown = sum(1 for key in keys if key not in known)
-    if not told["too-many-notices"]:
-        _require(unknown <= told["range-without-value"], "a range without a value")
+    if told["too-many-notices"]:
+        return
+    _require(unknown <= told["range-without-value"], "a range without a value")
     if dump.peak_lines is not None and not told["peak-list"]:
         time = dump.peak_time
         assert time is not None

@@ -254,8 +254,7 @@ def main() -> None:
                     attack(site, way, chooser, tally, step=step, again=0)
         while not arguments.every_step and tally.kills < arguments.kills:
             attack(site, chooser.choice(WAYS), chooser, tally)
-            if sys.stdout.isatty():
-                print(f"\r{tally.kills} kills", end="", flush=True)
+            print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
     seconds = time.monotonic() - begun
     left = tally.runs_left
     print(f"{tally.kills} kills in {seconds:.0f} s; {tally.survived} imports ended before theirs")
