@@ -14,11 +14,12 @@ from ingest.store.database import open_database
 
 @dataclass(frozen=True)
 class QueryTime:
-    """How long a query took, seconds: at first and in the median of later runs."""
+    """How long a query took, seconds: at first, in the median of later runs, and in CPU time then."""
 
     name: str
     first: float
     median: float
+    cpu: float
     rows: int
 
 
@@ -39,11 +40,13 @@ def time_queries(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
         ).fetchone()
         assert row is not None
         for query in shipped().load_all():
-            seconds = []
+            seconds, cpu = [], []
             rows = 0
             for _ in range(repeat + 1):
-                started = time.perf_counter()
+                started, busy = time.perf_counter(), time.process_time()
                 rows = sum(1 for _ in run_query(connection, query, bind(query, {})).rows())
                 seconds.append(time.perf_counter() - started)
-            timed.append(QueryTime(query.name, seconds[0], statistics.median(seconds[1:]), rows))
+                cpu.append(time.process_time() - busy)
+            later = statistics.median(seconds[1:]), statistics.median(cpu[1:])
+            timed.append(QueryTime(query.name, seconds[0], *later, rows))
     return Counts(*row), sorted(timed, key=lambda one: -one.median)

@@ -251,9 +251,9 @@ class Runs:
         if not database.exists():
             self._import(data, database)
         counts, timed = time_queries(database, self._repeat)
-        rows = tuple((one.name, one.first * 1e3, one.median * 1e3, one.rows) for one in timed)
+        rows = tuple((one.name, one.first * 1e3, one.median * 1e3, one.cpu * 1e3, one.rows) for one in timed)
         title = f"Saved queries on {counts.runs:,} runs and {counts.values:,} values"
-        return [Table("queries", title, ("query", "first ms", "median ms", "rows"), rows)]
+        return [Table("queries", title, ("query", "first ms", "median ms", "CPU ms", "rows"), rows)]
 
     def _sets(self) -> Sequence[DataSet]:
         """Return the real sets, or generated ones where there are none, and a set of many small dumps."""
