@@ -3,11 +3,12 @@
     python -m tests.reliability.kills --kills 200 --seed 1      # about 15 minutes
     python -m tests.reliability.kills --every-step
 
-After each kill the database opens in plain DuckDB without a repair, every run in it is whole and equal to
-the same run of an undisturbed import, no row belongs to a run that is not there, and a published snapshot is
-one of the whole states. Then the import is run again, often to be killed once more. The one that is left to
-end makes the database equal to the undisturbed one, table by table, shows the killed ones as interrupted,
-and leaves nothing beside it.
+After each kill the database opens in plain DuckDB without a repair, has every run that it had before under
+the same number, every run in it is whole and equal to the same run of an undisturbed import, no row belongs
+to a run that is not there, and a published snapshot is one of the whole states. The killed import is in the
+history, as interrupted unless all of it is there, with the number of runs that it loaded. Then the import is
+run again, often to be killed once more. The one that is left to end makes the database equal to the
+undisturbed one, table by table, and leaves nothing beside it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from ingest.store.history import read_history
 from tests.content import differences, orphans
 from tests.dump_sets import DATA
 from tests.shells import Shell
@@ -57,6 +60,9 @@ WAYS = tuple(
     Way(reader, jobs, publish) for reader in (False, True) for jobs in (1, 2) for publish in (False, True)
 )
 
+STAGES = ("starting", "reading", "loaded in part", "loaded", "published")
+"""How far an import can have come when it is killed: what is left behind tells it."""
+
 
 @dataclass
 class Tally:
@@ -64,8 +70,17 @@ class Tally:
 
     kills: int = 0
     survived: int = 0
-    by_way: Counter[str] = field(default_factory=Counter)
-    runs_left: Counter[str] = field(default_factory=Counter)
+    met: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Kills by way and by how far the import had come."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is to be seen of a database: (import, run) of each run by its identity, and the history."""
+
+    runs: dict[tuple[str, str, str], tuple[int, int]]
+    published: frozenset[tuple[str, str, str]]
+    history: dict[datetime, str]
 
 
 class Site:
@@ -87,9 +102,8 @@ class Site:
             os.utime(path, (PAST, PAST))
         self.start = folder / "start.duckdb"
         self.whole = folder / "whole.duckdb"
-        begun = time.monotonic()
         self._import(self.whole)
-        self.seconds = time.monotonic() - begun
+        self._lasts: dict[Way, float] = {}
         # The first runs come from the same place, so that the next import knows them.
         hidden = folder / "hidden"
         self.dumps.rename(hidden)
@@ -99,6 +113,14 @@ class Site:
         self._import(self.start)
         shutil.rmtree(self.dumps)
         hidden.rename(self.dumps)
+
+    def lasts(self, way: Way) -> float:
+        """Return how long an undisturbed import takes, seconds."""
+        if way not in self._lasts:
+            begun = time.monotonic()
+            count_steps(self, way)
+            self._lasts[way] = time.monotonic() - begun
+        return self._lasts[way]
 
     def _import(self, database: Path) -> None:
         subprocess.run(command(self.dumps, database), check=True, stdout=subprocess.PIPE, cwd=ROOT)
@@ -125,10 +147,14 @@ def attack(
     interrupted = 0
     try:
         while True:
+            before = look(database, snapshot)
             reader = Shell(database, read_only=True) if way.reader else None
             try:
                 extra = [] if step is None else ["--kill-at", str(step)]
-                killed = _run_and_kill(command(site.dumps, database, *options, *extra), site, chooser, step)
+                longest = 0.0 if step else site.lasts(way)
+                killed = _run_and_kill(
+                    command(site.dumps, database, *options, *extra), longest, chooser, step
+                )
                 if reader is not None:
                     # Whatever happened, the reader's snapshot is whole.
                     reader.run("SELECT count(*), sum(size_bytes) FROM values")
@@ -138,12 +164,9 @@ def attack(
             step = None
             tally.kills += killed
             tally.survived += not killed
-            tally.by_way[str(way)] += killed
             _check(site, database, snapshot)
-            runs = count(database, "SELECT count(*) FROM runs")
-            tally.runs_left["all" if runs == count(site.whole, "SELECT count(*) FROM runs") else "part"] += (
-                killed
-            )
+            if killed:
+                tally.met[str(way), _check_what_is_left(site, database, snapshot, before)] += 1
             interrupted += killed
             if not killed or chooser.random() > again:
                 break
@@ -177,14 +200,14 @@ def compare_whole(site: Site, database: Path) -> None:
     assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
 
 
-def _run_and_kill(arguments: Sequence[str], site: Site, chooser: random.Random, step: int | None) -> bool:
+def _run_and_kill(arguments: Sequence[str], lasts: float, chooser: random.Random, step: int | None) -> bool:
     """Run a victim and kill it from outside, unless it kills itself; tell whether it was killed."""
     victim = subprocess.Popen(
         arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, cwd=ROOT
     )
     if step is None:
-        # The first tenth is the start of Python.
-        delay = site.seconds * chooser.uniform(0.15, 1.1)
+        # The first tenth is the start of Python; the later half writes to the database and publishes.
+        delay = lasts * chooser.uniform(chooser.choice((0.1, 0.5)), 1.05)
         try:
             victim.wait(delay)
         except subprocess.TimeoutExpired:
@@ -204,6 +227,49 @@ def _check(site: Site, database: Path, snapshot: Path) -> None:
             continue
         assert orphans(path) == {}
         assert differences(path, site.whole, runs_of_first=True) == {}
+
+
+def look(database: Path, snapshot: Path) -> Sight:
+    """Read what the database holds, what is published, and the history with what waits beside it."""
+    runs = {
+        (directory, stem, content): (import_id, run_id)
+        for directory, stem, content, import_id, run_id in _rows(
+            database, "SELECT dump_dir, stem, content_sha256, import_id, run_id FROM runs"
+        )
+    }
+    published: frozenset[Any] = frozenset()
+    if snapshot.exists():
+        published = frozenset(_rows(snapshot, "SELECT dump_dir, stem, content_sha256 FROM runs"))
+    history = {entry.started_at: entry.status for entry in read_history(str(database))}
+    return Sight(runs, published, history)
+
+
+def _check_what_is_left(site: Site, database: Path, snapshot: Path, before: Sight) -> str:
+    """Check a kill's outcome against what was there before it; tell how far the import had come."""
+    now = look(database, snapshot)
+    assert before.runs.items() <= now.runs.items(), "a run is gone or has another number"
+    assert before.published <= now.published, "the snapshot has gone back"
+    assert now.published <= now.runs.keys(), "the snapshot is ahead of its database"
+    assert before.history.items() <= now.history.items(), "the history was changed"
+    new = [status for started, status in now.history.items() if started not in before.history]
+    assert len(new) <= 1, new
+    whole = count(site.whole, "SELECT count(*) FROM runs")
+    if new != ["ok"]:
+        assert new == ["interrupted"] or (not new and now.runs == before.runs), new
+    assert new != ["ok"] or len(now.runs) == whole, "an import that did not end counts as good"
+    wrong = _rows(
+        database,
+        "SELECT import_id, loaded FROM imports WHERE loaded <> (SELECT count(*) FROM runs AS r"
+        " WHERE r.import_id = imports.import_id)",
+    )
+    assert not wrong, wrong
+    if len(now.published) == whole > len(before.published):
+        return "published"
+    if len(now.runs) == whole:
+        return "loaded"
+    if now.runs != before.runs:
+        return "loaded in part"
+    return "reading" if new else "starting"
 
 
 def count(database: Path, query: str) -> int:
@@ -232,6 +298,17 @@ def count_steps(site: Site, way: Way) -> int:
     return int(done.stdout)
 
 
+def as_markdown(tally: Tally) -> str:
+    """Lay the kills out: a line for each way, a column for how far the import had come."""
+    lines = [f"| import | {' | '.join(STAGES)} | kills |", "|---" * (len(STAGES) + 2) + "|"]
+    for way in map(str, WAYS):
+        numbers = [tally.met[way, stage] for stage in STAGES]
+        lines.append(f"| {way} | {' | '.join(map(str, numbers))} | {sum(numbers)} |")
+    sums = [sum(tally.met[way, stage] for way in map(str, WAYS)) for stage in STAGES]
+    lines.append(f"| together | {' | '.join(map(str, sums))} | {sum(sums)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run a long series and print what it met."""
     parser = argparse.ArgumentParser(
@@ -245,7 +322,11 @@ def main() -> None:
     chooser, tally, begun = random.Random(arguments.seed), Tally(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Path(folder), arguments.dumps)
-        print(f"seed {arguments.seed}; an undisturbed import takes {site.seconds:.1f} s", flush=True)
+        print(
+            f"{time.strftime('%Y-%m-%d')}, DuckDB {duckdb.__version__}, {os.cpu_count()} cores,"
+            f" seed {arguments.seed}, {count(site.whole, 'SELECT count(*) FROM runs')} dumps",
+            flush=True,
+        )
         if arguments.every_step:
             for way in (Way(False, 1, True), Way(True, 1, True)):
                 steps = count_steps(site, way)
@@ -255,12 +336,10 @@ def main() -> None:
         while not arguments.every_step and tally.kills < arguments.kills:
             attack(site, chooser.choice(WAYS), chooser, tally)
             print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
-    seconds = time.monotonic() - begun
-    left = tally.runs_left
-    print(f"{tally.kills} kills in {seconds:.0f} s; {tally.survived} imports ended before theirs")
-    print(f"after the kill all runs were there {left['all']} times, a part {left['part']} times")
-    for name, kills in sorted(tally.by_way.items()):
-        print(f"  {kills:4} {name}")
+    print(
+        f"{tally.kills} kills in {time.monotonic() - begun:.0f} s, {tally.survived} imports ended before theirs\n"
+    )
+    print(as_markdown(tally))
 
 
 if __name__ == "__main__":
