@@ -336,9 +336,8 @@ def main() -> None:
         while not arguments.every_step and tally.kills < arguments.kills:
             attack(site, chooser.choice(WAYS), chooser, tally)
             print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
-    print(
-        f"{tally.kills} kills in {time.monotonic() - begun:.0f} s, {tally.survived} imports ended before theirs\n"
-    )
+    seconds = time.monotonic() - begun
+    print(f"{tally.kills} kills in {seconds:.0f} s, {tally.survived} imports ended before theirs\n")
     print(as_markdown(tally))
 
 
