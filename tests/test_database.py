@@ -109,6 +109,13 @@ def test_paths_are_never_urls_or_other_databases(tmp_path: Path, monkeypatch: py
         assert (tmp_path / name).is_file()
 
 
+def test_an_interactive_session_sees_no_progress_bar(database: Path) -> None:
+    """DuckDB takes `python -c` and a notebook for a person at a prompt, and prints a bar to stdout."""
+    asked = "SELECT current_setting('enable_progress_bar')"
+    code = f"import sys, ingest; print(ingest.open_database(sys.argv[1]).execute({asked!r}).fetchall())"
+    assert run_python(code, database).stdout == "[(False,)]\n"
+
+
 def test_opening_at_head_does_not_import_sqlalchemy(database: Path) -> None:
     """The start-up of every command is spared the migration machinery."""
     done = run_python(

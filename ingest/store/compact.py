@@ -54,6 +54,7 @@ def compact_database(
 
 def _copy(old: str, new: str) -> None:
     with duckdb.connect(config=CONFIG) as connection:
+        connection.execute("SET enable_progress_bar = false")  # as in open_database
         connection.execute(f"ATTACH {_literal(old)} AS old (READ_ONLY)")
         options = f"STORAGE_VERSION '{STORAGE_VERSION}', BLOCK_SIZE {BLOCK_BYTES}"
         connection.execute(f"ATTACH {_literal(new)} AS new ({options})")

@@ -225,6 +225,8 @@ def _open(path: str, read_only: bool, deadline: float) -> tuple[duckdb.DuckDBPyC
     target = os.path.abspath(path)
     connection = _attempt(path, deadline, lambda: duckdb.connect(target, read_only=read_only, config=CONFIG))
     try:
+        # In a notebook DuckDB prints a bar to stdout for what takes longer than two seconds.
+        connection.execute("SET enable_progress_bar = false")
         return connection, _inspect(connection, path)
     except BaseException:
         connection.close()
