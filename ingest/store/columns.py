@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from ingest.store.memory import release_freed
+
+_PARTS: Final = 8
 
 
 def as_list(column: pa.ChunkedArray) -> list[Any]:
@@ -33,30 +37,58 @@ def sorted_by_id(pieces: list[pa.Table]) -> pa.Table:
         if order is None:  # the ids come first
             order = pc.sort_indices(column)
         columns[name] = column.unify_dictionaries().combine_chunks().take(order)
+        del column
+        release_freed()
     return pa.table(columns)
 
 
-def range_keys(values: pa.Table) -> pa.Array:
-    """Return the name and index of each value as a live range prints them."""
-    index = values["index"].combine_chunks()
-    texts = pa.array([text or "{}" for text in index.dictionary.to_pylist()], pa.string())
-    index = pa.DictionaryArray.from_arrays(index.indices, texts).cast(pa.string())
-    return pc.binary_join_element_wise(values["name"].combine_chunks(), index, "")
+def joined(pieces: list[pa.Table]) -> pa.Table:
+    """Put the rows of all pieces together, as `sorted_by_id` does, in their order."""
+    whole = pa.concat_tables(pieces)
+    pieces.clear()
+    columns = {}
+    for name in whole.column_names:
+        columns[name] = whole[name].unify_dictionaries().combine_chunks()
+        whole = whole.drop_columns([name])
+        release_freed()
+    return pa.table(columns)
 
 
-def index_in(wanted: pa.Array, keys: pa.Array) -> pa.Array:
-    """Return the row of each wanted text in `keys`, null for none.
+def rows_in(wanted: pa.Table, keys: pa.Table) -> pa.Array:
+    """Return the row in `keys` of each live range in `wanted`: same `name` and `index`; null for none.
 
-    It looks up texts of like length at a time: a table of them all takes more memory than anything else.
+    A range always prints its index, a value no `{}`. It joins texts of like length at a time: a
+    hash table of them all takes more memory than anything else of a large dump.
     """
+    keys = _with_printed_index(keys)
     rows = np.full(len(wanted), -1, np.int64)
-    parts = [pc.binary_length(texts).to_numpy() % 8 for texts in (wanted, keys)]
-    for part in range(8):
+    parts = [_lengths(table) % _PARTS for table in (wanted, keys)]
+    for part in range(_PARTS):
         of_wanted, of_keys = (np.flatnonzero(lengths == part) for lengths in parts)
-        found = pc.index_in(wanted.take(pa.array(of_wanted)), value_set=keys.take(pa.array(of_keys)))
+        found = pc.index_in(_texts(wanted, of_wanted), value_set=_texts(keys, of_keys))
         is_found = found.is_valid().to_numpy(zero_copy_only=False)
         rows[of_wanted[is_found]] = of_keys[found.drop_null().to_numpy()]
+        release_freed()
     return pa.array(rows, mask=rows < 0)
+
+
+def _with_printed_index(table: pa.Table) -> pa.Table:
+    index = table["index"].combine_chunks()
+    texts = pa.array([text or "{}" for text in index.dictionary.to_pylist()], pa.string())
+    index = pa.DictionaryArray.from_arrays(index.indices, texts)
+    return pa.table({"name": table["name"], "index": index})
+
+
+def _lengths(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    index = table["index"].combine_chunks()
+    of_index = pc.binary_length(index.dictionary).to_numpy()[index.indices.to_numpy()]
+    lengths: np.ndarray[Any, np.dtype[np.int64]] = pc.binary_length(table["name"]).to_numpy() + of_index
+    return lengths
+
+
+def _texts(table: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+    some = table.take(pa.array(rows))
+    return pc.binary_join_element_wise(some["name"], some["index"].cast(pa.string()), "").combine_chunks()
 
 
 def compact(table: pa.Table) -> pa.Table:

@@ -60,7 +60,7 @@ from ingest.dump.source import BlockReader, FileRange
 from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
 from ingest.store.batch import Batch, PeakMatcher, write_tables
-from ingest.store.columns import as_list, compact, index_in, plain_array, range_keys, sorted_by_id
+from ingest.store.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
 from ingest.store.memory import release_freed
 from ingest.store.pieces import (
     AllocationPiece,
@@ -464,30 +464,27 @@ class LargeDump:
         file = self._files.get("live_range", self._files["primary"])
         check_sequence_length(dump.schedule_length, self._slots, file)
         self._require(Rule.RANGES)
-        table = pa.concat_tables(self._range_pieces).combine_chunks()
-        self._range_pieces = []
-        release_freed()
+        # What is needed no more goes first: the join takes most memory.
+        values = self._values = values.select(["id", "allocation", "name", "index", "size", "offset"])
+        table = joined(self._range_pieces)
         starts, ends = table["start"].to_numpy(), table["end"].to_numpy()
         wrong = np.flatnonzero((starts > ends) | (ends > dump.schedule_length))
         if len(wrong):
             row = table.slice(int(wrong[0]), 1).to_pylist()[0]
             check_range(row["name"], row["index"], row["start"], row["end"], dump.schedule_length, file)
-        keys = range_keys(values)
-        # From here on the names are not needed, and the join takes as much memory again as they do.
-        values = self._values = values.select(["id", "allocation", "offset", "size"])
+        rows = rows_in(table, values)
+        values = self._values = values.drop_columns(["name", "index"])
         release_freed()
-        wanted = pc.binary_join_element_wise(table["name"], table["index"], "").combine_chunks()
-        if pc.count_distinct(wanted).as_py() != len(wanted):
-            check_unique_ranges(zip(table["name"].to_pylist(), table["index"].to_pylist(), strict=True))
-        rows = index_in(wanted, keys)
         ranged = rows.drop_null()
         if len(ranged) < len(table) or len(np.unique(ranged.to_numpy())) < len(ranged):
-            check_unique_ranges(zip(table["name"].to_pylist(), table["index"].to_pylist(), strict=True))
-            missing = wanted.filter(pc.is_null(rows)).to_pylist()
+            keys = [as_list(table[name]) for name in ("name", "index")]
+            check_unique_ranges(zip(*keys, strict=True))
+            absent = pc.is_null(rows).to_pylist()
+            missing = (
+                f"{name}{index}" for name, index, is_absent in zip(*keys, absent, strict=True) if is_absent
+            )
             note(dump.notices, (note_missing_value(key, file) for key in missing))
         present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
-        del keys, wanted
-        release_freed()
 
         def column(name: str) -> array[int]:
             return plain_array(values[name].take(ranged).to_numpy())

@@ -294,7 +294,7 @@ def scan_range_piece(text: Text, line: int, file: str) -> RangePiece:
     table = pa.table(
         {
             "name": pa.array(columns[0], pa.string()),
-            "index": pa.array(columns[1], pa.string()),
+            "index": pa.array(columns[1], pa.string()).dictionary_encode(),
             "start": pa.array(starts, pa.int64()),
             "end": pa.array(ends, pa.int64()),
         }
