@@ -94,7 +94,7 @@ def test_a_new_version_replaces_the_old_queries(
     text = (folder / "retraces.sql").read_text()
     (folder / "retraces.sql").write_text(text.replace("-- title: Retraces", "-- title: Changed"))
     (folder / "again.sql").write_text(text.replace("retraces", "again"))
-    for module in ("install", "catalog"):
+    for module in ("digest", "catalog"):
         monkeypatch.setattr(f"ingest.query.{module}.queries_dir", lambda: folder)
     assert install_queries(connection, "1.0").installed
     names = dict(connection.execute("SELECT name, title FROM saved_queries").fetchall())

@@ -25,13 +25,23 @@ NEW_FILE: Final[dict[str, str | bool | int | float | list[str]]] = {
 """Configuration of the connection that creates a file; later ones do not change what it sets."""
 
 
-def create_at_head(path: str) -> None:
+def create_at_head(path: str, *, queries_of: str | None = None) -> None:
     """Create a database file at head and checkpoint it.
+
+    Args:
+        path: the new file.
+        queries_of: version of xbuf whose saved queries it gets at once; without, they come with the first
+            load, which looks what users have made meanwhile.
 
     Raises:
         duckdb.Error: it cannot be written.
     """
     statements = (migrations_dir() / HEAD_SQL).read_text(encoding="utf-8")
     with duckdb.connect(path, config=NEW_FILE) as connection:
-        connection.execute(f"BEGIN;\n{statements}\nCOMMIT")
+        connection.execute(f"BEGIN;\n{statements}")
+        if queries_of is not None:
+            from ingest.query.install import install_in_new
+
+            install_in_new(connection, queries_of)
+        connection.execute("COMMIT")
         connection.execute("CHECKPOINT")

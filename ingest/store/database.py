@@ -34,6 +34,7 @@ __all__ = [
     "DatabaseStatus",
     "TableRows",
     "Upgrade",
+    "create",
     "explain",
     "open_database",
     "revisions",
@@ -160,6 +161,22 @@ def open_database(
     if threads is not None:
         connection.execute("SET threads = ?", [threads])
     return connection
+
+
+def create(path: _Path, *, queries_of: str | None = None) -> None:
+    """Make a new database at head, or do nothing where there is a file.
+
+    Args:
+        path: where it is to be.
+        queries_of: version of xbuf whose saved queries it gets.
+
+    Raises:
+        NotADatabase: there is something else.
+        DatabaseError: the file system refuses, or a WAL without its database is there.
+    """
+    shown = os.fspath(path)
+    if not _exists(shown):
+        _create(shown, queries_of)
 
 
 def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:
@@ -304,7 +321,7 @@ def _bring_to_head(path: str, schema: _Schema, deadline: float) -> None:
     _attempt(path, deadline, lambda: apply_migrations(os.path.abspath(path)))
 
 
-def _create(path: str) -> None:
+def _create(path: str, queries_of: str | None = None) -> None:
     """Create a database at head in one step: a kill leaves no file or a whole one.
 
     The file is made in a private folder beside its place and linked there, so of two processes that create
@@ -322,7 +339,7 @@ def _create(path: str) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
             new = os.path.join(scratch, name)
-            create_at_head(new)
+            create_at_head(new, queries_of=queries_of)
             _sync(new)
             _put(new, place)
         _sync(folder)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import duckdb
 
 from ingest.errors import DatabaseError, DatabaseLocked
-from ingest.query.install import installed_digest, shipped_digest
+from ingest.query.digest import installed_digest, shipped_digest
 from ingest.store.database import HEAD, UNBORN, open_database, status
 from ingest.store.history import read_history
 from ingest.store.import_lock import lock_holder

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Final
 
@@ -38,7 +38,11 @@ def default_jobs() -> int:
 
 
 def stage_tasks(
-    tasks: Sequence[Task], journal: Journal, jobs: int, round_: int
+    tasks: Sequence[Task],
+    journal: Journal,
+    jobs: int,
+    round_: int,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, Staged]]:
     """Stage dump sets into a journal, in worker processes when that pays; yield (sets, result).
 
@@ -47,6 +51,7 @@ def stage_tasks(
         journal: where the parts go.
         jobs: worker processes.
         round_: 0, or 1 when sets are tried again; parts are named by it.
+        meanwhile: called when workers have their work, and this process has none.
     """
     if not tasks:
         return
@@ -71,6 +76,7 @@ def stage_tasks(
                 waiting[pool.submit(stage_sets, chunk, part)] = len(chunk)
                 if len(waiting) > 2 * jobs:
                     yield from _finished(waiting)
+            meanwhile()
             while waiting:
                 yield from _finished(waiting)
         except BaseException:

@@ -1,0 +1,34 @@
+"""Tell which version of the saved queries a database holds.
+
+Apart from their installation, so that an import that finds them installed need not import what reads and
+writes queries: 15 ms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from ingest.resources import queries_dir
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["installed_digest", "shipped_digest"]
+
+
+def shipped_digest(version: str) -> str:
+    """Return the SHA-256 of everything that an installation is made of."""
+    digest = hashlib.sha256(version.encode())
+    folder = queries_dir()
+    for path in sorted(folder.rglob("*.sql")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def installed_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """Return the digest of the installation in a database; None without one."""
+    row = connection.execute(
+        "SELECT min(sha256) FROM saved_queries HAVING count(DISTINCT sha256) = 1"
+    ).fetchone()
+    return str(row[0]) if row and row[0] is not None else None
