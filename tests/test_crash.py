@@ -27,6 +27,7 @@ from ingest import import_dumps
 from ingest.resources import migrations_dir
 from ingest.store.database import HEAD, status
 from ingest.store.history import read_history
+from ingest.store.publish import publish_snapshot
 from tests.content import differences, orphans
 from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
 from tests.reliability.kills import ROOT, WAYS, Site, Tally, Way, attack, command, compare_whole, count_steps
@@ -86,6 +87,7 @@ def test_a_kill_at_a_late_step_loses_nothing(site: Site, way: Way) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("way", [IN_PLACE, BY_COPY], ids=str)
 def test_a_kill_at_any_step_loses_nothing(site: Site, way: Way) -> None:
     """Six steps, spread over the whole import."""
@@ -94,6 +96,36 @@ def test_a_kill_at_any_step_loses_nothing(site: Site, way: Way) -> None:
     for number in range(6):
         attack(site, way, random.Random(number), tally, step=1 + number * (steps - 1) // 5, again=0)
     assert tally.kills == 6
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("way", [IN_PLACE, BY_COPY], ids=str)
+def test_a_kill_while_publishing_leaves_one_of_the_snapshots(site: Site, folder: Path, way: Way) -> None:
+    """At every step that concerns the new snapshot; the old one stays whole until the new one is there."""
+    snapshot = folder / "team.duckdb"
+    kills = 0
+    while True:
+        database = folder / f"{kills}.duckdb"
+        shutil.copy(site.start, database)
+        snapshot.unlink(missing_ok=True)
+        shutil.copy(site.start, snapshot)
+        shell = Shell(database, read_only=True) if way.reader else None
+        options = ("--publish", str(snapshot), "--kill-when", "publish-", "--kill-at", str(kills + 1))
+        done = run_victim(site, database, *options)
+        if shell is not None:
+            shell.kill()
+        compare_whole(site, database)  # it was loaded before
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        kills += 1
+        old, new = (differences(one, snapshot) == {} for one in (site.start, site.whole))
+        assert old or new
+        publish_snapshot(str(database), str(snapshot))
+        assert differences(site.whole, snapshot) == {}
+        assert not list(folder.glob(".team.duckdb.publish-*"))
+    assert kills >= 4
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ from ingest.store.publish import publish_snapshot
 from ingest.store.window import write_window
 from tests.content import differences
 from tests.dump_sets import DATA
+from tests.reliability.day import HOURS, IDLE_HOUR, live_through
 from tests.reliability.locks import as_markdown, matrix
 from tests.shells import Shell, ShellError
 
@@ -193,6 +194,16 @@ def test_a_reader_that_stays_for_a_day_never_makes_an_import_fail(
     reader.close()
     site.load()
     assert site.statuses() == [("ok", 2), *[("ok", int(hour % 8 == 1)) for hour in range(24)], ("ok", 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_scheduled_day_beside_real_shells(tmp_path: Path) -> None:
+    """24 runs of the command beside `duckdb -readonly`, opened in the morning, hourly, and all the time."""
+    day = live_through(tmp_path, dumps=2)
+    assert [hour.told.loaded for hour in day.hours] == [2 * (hour != IDLE_HOUR) for hour in range(HOURS)]
+    assert {hour.told.by_copy for hour in day.hours[::2]} == {True}
+    assert day.at_snapshot
 
 
 def test_nothing_new_does_not_copy_the_database(site: Site, open_shell: Callable[..., Shell]) -> None:

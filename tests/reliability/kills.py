@@ -39,6 +39,8 @@ from tests.shells import Shell
 ROOT = Path(__file__).resolve().parents[2]
 VICTIM = Path(__file__).with_name("victim.py")
 PAST = 1_700_000_000
+LATE_SECONDS = 0.1
+"""Mean time from a step to the kill: much of an import is spent within one call of DuckDB."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Site:
         self.start = folder / "start.duckdb"
         self.whole = folder / "whole.duckdb"
         self._import(self.whole)
-        self._lasts: dict[Way, float] = {}
+        self._steps: dict[Way, int] = {}
         # The first runs come from the same place, so that the next import knows them.
         hidden = folder / "hidden"
         self.dumps.rename(hidden)
@@ -114,13 +116,11 @@ class Site:
         shutil.rmtree(self.dumps)
         hidden.rename(self.dumps)
 
-    def lasts(self, way: Way) -> float:
-        """Return how long an undisturbed import takes, seconds."""
-        if way not in self._lasts:
-            begun = time.monotonic()
-            count_steps(self, way)
-            self._lasts[way] = time.monotonic() - begun
-        return self._lasts[way]
+    def steps(self, way: Way) -> int:
+        """Return how many steps an undisturbed import takes."""
+        if way not in self._steps:
+            self._steps[way] = count_steps(self, way)
+        return self._steps[way]
 
     def _import(self, database: Path) -> None:
         subprocess.run(command(self.dumps, database), check=True, stdout=subprocess.PIPE, cwd=ROOT)
@@ -150,11 +150,11 @@ def attack(
             before = look(database, snapshot)
             reader = Shell(database, read_only=True) if way.reader else None
             try:
-                extra = [] if step is None else ["--kill-at", str(step)]
-                longest = 0.0 if step else site.lasts(way)
-                killed = _run_and_kill(
-                    command(site.dumps, database, *options, *extra), longest, chooser, step
-                )
+                arguments = command(site.dumps, database, *options)
+                if step is None:
+                    killed = _run_and_kill(arguments, site.steps(way), chooser)
+                else:
+                    killed = _run_to_step(arguments, step)
                 if reader is not None:
                     # Whatever happened, the reader's snapshot is whole.
                     reader.run("SELECT count(*), sum(size_bytes) FROM values")
@@ -200,23 +200,39 @@ def compare_whole(site: Site, database: Path) -> None:
     assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
 
 
-def _run_and_kill(arguments: Sequence[str], lasts: float, chooser: random.Random, step: int | None) -> bool:
-    """Run a victim and kill it from outside, unless it kills itself; tell whether it was killed."""
+def _run_and_kill(arguments: Sequence[str], steps: int, chooser: random.Random) -> bool:
+    """Run a victim and kill it from outside; tell whether it was killed.
+
+    The moment is a random time after a random one of its steps, so that a busy machine, on which everything
+    takes longer, is no reason to come too late.
+    """
     victim = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, cwd=ROOT
+        [*arguments, "--tell-at", str(chooser.randint(1, steps))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        cwd=ROOT,
     )
-    if step is None:
-        # The first tenth is the start of Python; the later half writes to the database and publishes.
-        delay = lasts * chooser.uniform(chooser.choice((0.1, 0.5)), 1.05)
-        try:
-            victim.wait(delay)
-        except subprocess.TimeoutExpired:
-            if chooser.random() < 0.5:
-                victim.kill()  # its workers must end by themselves
-            else:
-                os.killpg(victim.pid, signal.SIGKILL)
+    assert victim.stdout is not None
+    victim.stdout.readline()  # its step, or the number of them when it has come to its end
+    try:
+        victim.wait(chooser.choice((0.0, chooser.expovariate(1 / LATE_SECONDS))))
+    except subprocess.TimeoutExpired:
+        if chooser.random() < 0.5:
+            victim.kill()  # its workers must end by themselves
+        else:
+            os.killpg(victim.pid, signal.SIGKILL)
     _, error = victim.communicate(timeout=120)
     assert victim.returncode in (0, -signal.SIGKILL), error.decode()
+    return victim.returncode != 0
+
+
+def _run_to_step(arguments: Sequence[str], step: int) -> bool:
+    """Run a victim that kills itself at a step; tell whether it came to it."""
+    victim = subprocess.run(
+        [*arguments, "--kill-at", str(step)], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert victim.returncode in (0, -signal.SIGKILL), victim.stderr
     return victim.returncode != 0
 
 
@@ -329,7 +345,7 @@ def main() -> None:
         )
         if arguments.every_step:
             for way in (Way(False, 1, True), Way(True, 1, True)):
-                steps = count_steps(site, way)
+                steps = site.steps(way)
                 print(f"{way}: {steps} steps", flush=True)
                 for step in range(1, steps + 1):
                     attack(site, way, chooser, tally, step=step, again=0)

@@ -1,4 +1,4 @@
-"""An import that can be killed at any of its steps; run as a program by `tests.reliability.kills`.
+"""An import that kills itself at one of its steps, or tells of it; run as a program by `kills.py`.
 
 Python tells an audit hook about every file that is opened, renamed, made or removed and every process that
 is started. The steps that concern the database's folder are counted; at the chosen one the process kills
@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--publish")
     parser.add_argument("--kill-at", type=int, default=0, help="number of the step; 0: never")
+    parser.add_argument("--tell-at", type=int, default=0, help="say when this step has come; 0: never")
     parser.add_argument("--kill-when", default="", help="count only steps that this text occurs in")
     arguments = parser.parse_args()
 
@@ -68,6 +69,8 @@ def _count_steps(folder: str, arguments: argparse.Namespace) -> list[str]:
         # Files are removed by names within their folder.
         if (folder in text or event in ("os.remove", "subprocess.Popen")) and arguments.kill_when in text:
             steps.append(text)
+            if len(steps) == arguments.tell_at:
+                print("here", flush=True)
             if len(steps) == arguments.kill_at:
                 print(text[:300], file=sys.stderr, flush=True)
                 os.kill(parent, signal.SIGKILL)
