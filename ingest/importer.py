@@ -41,7 +41,7 @@ from ingest.events import (
     WaitingForLock,
 )
 from ingest.query.digest import installed_digest, shipped_digest
-from ingest.store.database import HEAD, explain, open_database
+from ingest.store.database import HEAD, check_path, explain, open_database
 from ingest.store.database import create as create_database
 from ingest.store.history import close_unfinished_imports, last_rejects, load_journal, update_times
 from ingest.store.import_lock import import_lock
@@ -200,6 +200,7 @@ def import_dumps(
     run = _Import(target, wait_seconds, progress or (lambda _: None), tell)
     try:
         check_paths(names)
+        check_path(target)  # before anything is read
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
@@ -326,9 +327,7 @@ class _Import:
             self._tell(_rejected(problem))
         status = "ok"
         try:
-            _stage(
-                self._tasks, self._journal, jobs, outcome, self._report, self._tell, self._make_in_advance
-            )
+            _stage(self._tasks, self._journal, jobs, outcome, self._report, self._tell, self._make_in_advance)
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
         except (OSError, BrokenExecutor) as error:

@@ -30,7 +30,7 @@ def differences(
     """
     with duckdb.connect() as both:
         for name, path in (("a", first), ("b", second)):
-            both.execute(f"ATTACH '{path}' AS {name} (READ_ONLY)")
+            both.execute(f"ATTACH {_quoted(path)} AS {name} (READ_ONLY)")
         tables = _tables(both, "a")
         assert tables == _tables(both, "b")
         found = {}
@@ -49,7 +49,7 @@ def differences(
 def orphans(database: Path) -> dict[str, int]:
     """Return how many rows of each table belong to a run or import that is not there."""
     with duckdb.connect() as plain:
-        plain.execute(f"ATTACH '{database}' AS a (READ_ONLY)")
+        plain.execute(f"ATTACH {_quoted(database)} AS a (READ_ONLY)")
         found = {}
         for table in _tables(plain, "a"):
             columns = _columns(plain, "a", table)
@@ -59,6 +59,10 @@ def orphans(database: Path) -> dict[str, int]:
                 if lost:
                     found[table] = lost
         return found
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> str:

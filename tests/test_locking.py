@@ -23,6 +23,7 @@ from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
+from ingest.store.compact import compact_database
 from ingest.store.hold import ReadHold
 from ingest.store.import_lock import import_lock, lock_holder
 from ingest.store.journal import read_journals, staging_folder
@@ -765,6 +766,38 @@ def test_a_snapshot_open_for_writing_is_not_replaced(
     assert site.runs() == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [(b"\xff.duckdb", "only paths that are UTF-8"), (b"a?b.duckdb", "a question mark")]
+)
+def test_a_path_that_duckdb_cannot_use_is_refused_before_anything_is_read(
+    site: Site, tmp_path: Path, name: bytes, words: str
+) -> None:
+    """As a database, as a snapshot, and as the folder of either; no dump is blamed for it."""
+    before = sorted(tmp_path.iterdir())
+    bad = tmp_path / os.fsdecode(name)
+    for database, snapshot in ((bad, None), (bad / "x.duckdb", None), (site.database, bad)):
+        with pytest.raises(DatabaseError, match=words):
+            import_dumps([site.dumps], database, publish=snapshot)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("folder", ["a b'\"\n", "[jax] *{a}", "100%#y;--"])
+def test_a_database_may_lie_at_any_other_path(site: Site, tmp_path: Path, folder: str) -> None:
+    """Loaded in place and by copy, published, compacted; and where the folder is a symbolic link."""
+    (tmp_path / folder).mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    database, snapshot = tmp_path / folder / "x[1].duckdb", tmp_path / folder / "t[1].duckdb"
+    import_dumps([site.dumps], database, publish=snapshot)
+    site.grow(2)
+    with Shell(database, read_only=True):
+        assert import_dumps([site.dumps], tmp_path / "link" / database.name, publish=snapshot).by_copy
+    compact_database(str(database))
+    assert differences(database, snapshot) == {}
+    assert {path.name for path in (tmp_path / folder).iterdir()} == {
+        name for one in (database.name,) for name in (one, f"{one}.lock", f"{one}.staging", snapshot.name)
+    }
+
+
 # --- the matrix ----------------------------------------------------------------------------------------
 
 
@@ -814,6 +847,37 @@ def test_the_log_is_one_event_a_line(site: Site, tmp_path: Path) -> None:
     assert (events[-1]["status"], events[-1]["kept"], events[-1]["exit_code"]) == ("deferred", 1, 3)
 
 
+def test_the_command_of_a_holder_cannot_reach_the_terminal(site: Site) -> None:
+    """A process chooses its own command line; what it holds is told with control characters escaped."""
+    code = "'''\x1b[31mred\nrun: rm'''; import sys, duckdb; held = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(site.database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    site.grow(2)
+    import_ = "from ingest.cli.ingest import main; main()"
+    master, terminal = os.openpty()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", import_, str(site.dumps), "--db", str(site.database), "--wait", "0", "-q"],
+            stdout=terminal,
+            stderr=terminal,
+            check=False,
+            cwd=Path(__file__).parents[1],
+        )
+        said = os.read(master, 65536)
+    finally:
+        os.close(master)
+        os.close(terminal)
+        holder.communicate()
+    assert done.returncode == 3
+    assert rb"\x1b[31mred\nrun: rm" in said
+    assert b"\x1b" not in said
+
+
 def test_people_are_told_what_is_kept(site: Site, capfd: pytest.CaptureFixture[str]) -> None:
     """The words on stderr name the holder and say that the work is not lost."""
     from ingest.cli.terminal import run
@@ -826,7 +890,7 @@ def test_people_are_told_what_is_kept(site: Site, capfd: pytest.CaptureFixture[s
     assert ended.value.code == 3
     error = capfd.readouterr().err
     assert f"process {writer.process.pid} " in error
-    assert "1 dumps are read and kept: the next import goes on with them" in error
+    assert "1 dump is read and kept: the next import loads what was read" in error
     assert "Traceback" not in error
     summary = site.load()
     assert (summary.resumed, summary.loaded) == (1, 0)

@@ -107,7 +107,7 @@ def test_the_history_tells_when_an_import_last_went_well(database: Path) -> None
     """The first line answers the question; the table has one line an import, the newest first."""
     lines = invoke(imports, "--db", database).stdout.splitlines()
     assert lines[0].startswith("last good import: ")
-    assert lines[0].endswith("ago)")
+    assert lines[0].endswith("ago), 1 dump rejected: xbuf rejects tells why")
     assert [line.split()[0] for line in lines[4:]] == ["3", "2", "1"]
     assert "rejects" in lines[4]
 
@@ -138,6 +138,19 @@ def test_an_import_that_runs_is_shown_as_running(database: Path) -> None:
         assert read_history(str(database))[0].status == "running"
         journal.write(replace(journal.record, pid=1))
         assert read_history(str(database))[0].status == "interrupted"
+
+
+def test_the_history_names_rejects_and_what_has_no_room(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 80 columns the sources find no room, and it says so."""
+    monkeypatch.setenv("COLUMNS", "80")
+    result = invoke(imports, "--db", database)
+    assert result.stdout.splitlines()[0].endswith(", 1 dump rejected: xbuf rejects tells why")
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80
+    assert result.stderr == "no room for: unfinished, sources (--format json shows them)\n"
+    monkeypatch.setenv("COLUMNS", "400")
+    assert invoke(imports, "--db", database).stderr == ""
 
 
 def test_an_empty_history_says_so(tmp_path: Path) -> None:
@@ -258,6 +271,7 @@ def test_analysts_may_look_without_the_right_to_write(database: Path) -> None:
                 check=False,
                 preexec_fn=as_ordinary_user,
                 cwd=ROOT,
+                env={**os.environ, "COLUMNS": "400"},
             )
             assert (done.returncode, done.stderr) == (0, ""), done.stdout
     finally:
@@ -557,6 +571,26 @@ def test_a_damaged_export_is_refused(
     with pytest.raises(UsageError, match=words):
         take_in(str(exported), str(tmp_path / "restored.duckdb"))
     assert not (tmp_path / "restored.duckdb").exists()
+
+
+@pytest.mark.parametrize("name", ["a b'\"\n", "[jax] *{a}", "run*", "100%?x#y"])
+def test_an_export_may_lie_at_any_path(database: Path, tmp_path: Path, name: str) -> None:
+    """Its name is no pattern: with others beside it that it would match, it is read alone."""
+    (tmp_path / "exports").mkdir()
+    for other in ("runs", "j", name):
+        export_database(str(database), str(tmp_path / "exports" / other))
+    done = take_in(str(tmp_path / "exports" / name), str(tmp_path / "restored.duckdb"))
+    assert (done.runs, done.known) == (7, 0)
+    assert differences(database, tmp_path / "restored.duckdb", with_imports=True) == {}
+
+
+def test_a_path_that_is_not_utf_8_is_refused(database: Path, tmp_path: Path) -> None:
+    """DuckDB takes no such path; both commands say so."""
+    place = str(tmp_path / os.fsdecode(b"\xff"))
+    with pytest.raises(UsageError, match="only paths that are UTF-8"):
+        export_database(str(database), place)
+    with pytest.raises(UsageError, match="only paths that are UTF-8"):
+        take_in(place, str(database))
 
 
 def test_exporting_where_something_is_is_refused(database: Path, exported: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
-from ingest.query.cells import human_bytes
+from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
     from ingest.store.database import DatabaseStatus
@@ -47,9 +47,9 @@ def upgrade(database: str, wait: float) -> None:
 
     done = upgrade_database(database, wait_seconds=wait)
     if done.before == done.after:
-        click.echo(f"{done.path}: {done.after}, nothing to do")
+        click.echo(f"{escape(done.path)}: {done.after}, nothing to do")
     else:
-        click.echo(f"{done.path}: {done.before or 'no schema'} -> {done.after}")
+        click.echo(f"{escape(done.path)}: {done.before or 'no schema'} -> {done.after}")
 
 
 @db.command()
@@ -67,7 +67,7 @@ def compact(database: str, wait: float) -> None:
     from ingest.store.compact import compact_database
 
     done = compact_database(database, wait_seconds=wait, on_wait=say_waiting)
-    click.echo(f"{done.path}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
+    click.echo(f"{escape(done.path)}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
 
 
 @db.command()
@@ -88,12 +88,12 @@ def status(database: str, format_: str) -> None:
 
 def _as_table(found: DatabaseStatus) -> str:
     facts = [
-        ("database", found.path),
+        ("database", escape(found.path)),
         ("size", human_bytes(found.file_bytes)),
         ("schema", f"{found.revision or 'none'} ({_STATES[found.state]})"),
         ("storage", f"DuckDB {found.storage_version}"),
     ]
-    rows = [(table.name, f"{table.rows:,}") for table in found.tables]
+    rows = [(escape(table.name), f"{table.rows:,}") for table in found.tables]
     name = max([len(name) for name, _ in [*facts, *rows]])
     number = max([len(text) for _, text in rows], default=0)
     lines = [f"{title:<{name}}  {text}" for title, text in facts]

@@ -27,6 +27,7 @@ def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
     Example:
       xbuf doctor --db xbuf.duckdb
     """
+    from ingest.query.cells import escape
     from ingest.store.doctor import examine
 
     code = ExitCode.OK
@@ -38,5 +39,5 @@ def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
         if format_ == "json":
             click.echo(json.dumps(asdict(finding)))
         else:
-            click.echo(f"{_MARKS[finding.level]}  {finding.check:<12} {finding.text}")
+            click.echo(f"{_MARKS[finding.level]}  {finding.check:<12} {escape(finding.text)}")
     return code

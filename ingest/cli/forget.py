@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say, say_waiting
-from ingest.query.cells import human_bytes
+from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
     from ingest.store.forget import Forgotten
@@ -68,7 +68,7 @@ def forget(
     plan = plan_forget(database, selection, wait_seconds=wait)
     click.echo(f"would forget {_counted(plan)}")
     for example in plan.examples:
-        click.echo(f"  {example}")
+        click.echo(f"  {escape(example)}")
     if plan.runs > len(plan.examples):
         click.echo(f"  … and {plan.runs - len(plan.examples):,} more")
     if plan.on_disk:
@@ -80,8 +80,14 @@ def forget(
         say("nothing was deleted; add --yes to delete")
 
 
+def _rejects(number: int) -> str:
+    if not number:
+        return ""
+    return f" and {number:,} {'reject' if number == 1 else 'rejects'}"
+
+
 def _counted(plan: Forgotten) -> str:
-    text = f"{plan.runs:,} runs ({human_bytes(plan.file_bytes)} of dumps"
+    text = f"{plan.runs:,} {'run' if plan.runs == 1 else 'runs'} ({human_bytes(plan.file_bytes)} of dumps"
     if plan.first and plan.last:
         text += f", loaded {plan.first:%Y-%m-%d} to {plan.last:%Y-%m-%d}"
-    return text + ")" + (f" and {plan.rejects:,} rejects" if plan.rejects else "")
+    return text + ")" + _rejects(plan.rejects)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, say
 
 if TYPE_CHECKING:
+    from ingest.query.table import Table
     from ingest.store.history import HistoryEntry
 
 _COLUMNS = (
@@ -51,16 +52,22 @@ def imports(database: str, limit: int, format_: str) -> None:
         return
     click.echo(_summary(entries))
     if shown:
-        click.echo("\n" + _table(shown))
+        table = _table(shown)
+        click.echo("\n" + "\n".join(table.lines))
+        if table.left_out:
+            say(f"no room for: {', '.join(table.left_out)} (--format json shows them)")
 
 
 def _summary(entries: list[HistoryEntry]) -> str:
-    """Answer in two lines: when did this last work, and what failed since."""
+    """Answer in one line or two: when did this last work, and what failed since."""
     good = next((entry for entry in entries if entry.went_well), None)
     bad = next((entry for entry in entries if not entry.went_well and entry.status != "running"), None)
     if not entries:
         return "no import yet"
     lines = [f"last good import: {_ago(good)}" if good else "no import has gone well"]
+    if good and good.rejected:
+        dumps = "1 dump" if good.rejected == 1 else f"{good.rejected:,} dumps"
+        lines[0] += f", {dumps} rejected: xbuf rejects tells why"
     if bad:
         waiting = f", {bad.waiting:,} dumps wait for the next load" if bad.waiting else ""
         lines.append(f"last that did not: {_ago(bad)}, {bad.status}{waiting}")
@@ -78,7 +85,7 @@ def _ago(entry: HistoryEntry) -> str:
     return f"{entry.started_at:%Y-%m-%d %H:%M} UTC ({ago} ago)"
 
 
-def _table(entries: list[HistoryEntry]) -> str:
+def _table(entries: list[HistoryEntry]) -> Table:
     from ingest.query.cells import escape
     from ingest.query.table import lay_out
 
@@ -94,7 +101,7 @@ def _table(entries: list[HistoryEntry]) -> str:
         for entry in entries
     ]
     names, numbers = zip(*_COLUMNS, strict=True)
-    return "\n".join(lay_out(names, numbers, cells, shutil.get_terminal_size().columns).lines)
+    return lay_out(names, numbers, cells, shutil.get_terminal_size().columns)
 
 
 def _number(value: int | None) -> str:

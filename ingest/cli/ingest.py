@@ -139,7 +139,8 @@ class _Words:
             case Unfinished(dump):
                 self._rest.append(f"unfinished: {dump}: still being written; left for the next import")
             case ImportFailed(kept=kept) if kept:
-                self._rest.append(f"{kept:,} dumps are read and kept: the next import goes on with them")
+                dumps = "1 dump is" if kept == 1 else f"{kept:,} dumps are"
+                self._rest.append(f"{dumps} read and kept: the next import loads what was read")
             case WaitingForLock(database, pid, command, seconds) if not self._quiet:
                 holder = f"process {pid} ({command})" if pid else "another process"
                 say(f"waiting up to {seconds:g} s for {holder}, which holds {database}")
@@ -151,6 +152,8 @@ class _Words:
 
 
 def _as_text(summary: ImportSummary) -> str:
+    from ingest.query.cells import escape
+
     verb = "to load" if summary.dry_run else "loaded"
     text = (
         f"{summary.found:,} dumps found: {summary.loaded:,} {verb}, {summary.unchanged:,} unchanged,"
@@ -160,7 +163,7 @@ def _as_text(summary: ImportSummary) -> str:
         text += f", {summary.unfinished:,} unfinished"
     if summary.dry_run:
         return f"{text} (dry run, nothing written)"
-    text += f"\n{summary.rows:,} rows in {summary.seconds:.1f} s -> {summary.database}"
+    text += f"\n{summary.rows:,} rows in {summary.seconds:.1f} s -> {escape(summary.database)}"
     if summary.resumed:
         text += f"\n{summary.resumed:,} dumps more, which an earlier import had read but not loaded"
     if summary.by_copy:

@@ -20,11 +20,12 @@ def export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf export backup-2026-11-20
     """
+    from ingest.query.cells import escape
     from ingest.store.portable import export_database
 
     done = export_database(database, directory, wait_seconds=wait)
     rows = dict(done.rows)
-    click.echo(f"{rows['runs']:,} runs, {sum(rows.values()):,} rows -> {done.directory}")
+    click.echo(f"{rows['runs']:,} runs, {sum(rows.values()):,} rows -> {escape(done.directory)}")
 
 
 @click.command("import-export")
@@ -38,10 +39,11 @@ def import_export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf import-export backup-2026-11-20 --db restored.duckdb
     """
+    from ingest.query.cells import escape
     from ingest.store.portable import import_export as take_in
 
     done = take_in(directory, database, wait_seconds=wait, on_wait=say_waiting)
     click.echo(
         f"{done.runs:,} runs of {done.imports:,} imports taken in ({done.rows:,} rows),"
-        f" {done.known:,} were there already -> {database}"
+        f" {done.known:,} were there already -> {escape(database)}"
     )

@@ -63,5 +63,8 @@ def print_query(
         if heading:
             click.echo(heading)
         result = run_query(connection, query, values)
-        if not write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns).rows:
+        written = write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns)
+        if not written.rows:
             say(why_empty(connection, query, values))
+        if written.left_out:
+            say(f"no room for: {', '.join(written.left_out)} (--format csv writes them)")

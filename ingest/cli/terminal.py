@@ -71,8 +71,13 @@ def run(command: click.Command) -> NoReturn:
 
 
 def say(text: str) -> None:
-    """Print a line for people on stderr."""
-    click.echo(text, err=True)
+    """Print a line for people on stderr.
+
+    Control characters are escaped: a message may quote a dump, or the command line of another process.
+    """
+    from ingest.query.cells import escape
+
+    click.echo(escape(text), err=True)
 
 
 def say_waiting(refusal: DatabaseLocked) -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "DatabaseStatus",
     "TableRows",
     "Upgrade",
+    "check_path",
     "create",
     "explain",
     "open_database",
@@ -118,6 +119,25 @@ class Upgrade:
 class _Schema(NamedTuple):
     state: _State
     revision: str | None
+
+
+def check_path(path: _Path) -> None:
+    """Make sure that DuckDB can keep a database at this path.
+
+    Raises:
+        DatabaseError: it cannot.
+    """
+    try:
+        place = os.path.realpath(path)
+        place.encode()
+    except ValueError as error:
+        raise explain(os.fspath(path), error) from error
+    if "?" in place:
+        # DuckDB 1.5 takes what follows for the query of a URL: the log of a?b.duckdb is a.wal?b.duckdb.
+        raise DatabaseError(
+            f"{os.fspath(path)}: DuckDB keeps no log beside a path with a question mark; rename it, or name"
+            " another"
+        )
 
 
 def open_database(
@@ -234,6 +254,7 @@ def revisions() -> tuple[str, ...]:
 
 def _open(path: str, read_only: bool, deadline: float) -> tuple[duckdb.DuckDBPyConnection, _Schema]:
     """Connect and look at the schema; a missing file is created unless `read_only`."""
+    check_path(path)
     if not _exists(path):
         if read_only:
             raise _missing(path)

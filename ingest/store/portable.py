@@ -10,6 +10,7 @@ The saved queries and the user's own tables, views and macros are not part of an
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import shutil
@@ -71,7 +72,7 @@ def export_database(database: str, directory: str, *, wait_seconds: float = 0.0)
         UsageError: the directory is there already and not empty.
         DatabaseError: as `open_database(read_only=True)`; also when the directory cannot be written.
     """
-    place = os.path.abspath(directory)
+    place = _absolute(directory)
     if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
         raise UsageError(f"{directory}: is there already; export to a new directory")
     with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
@@ -109,16 +110,26 @@ def import_export(
         UsageError: the directory is no export, or of a newer xbuf.
         DatabaseError: as `change_database`.
     """
+    directory = _absolute(directory)
     tables = _check(directory)
     if not os.path.exists(database):
         open_database(database, wait_seconds=wait_seconds).close()
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as window:
         connection = window.connection
         connection.begin()
-        restored = _restore(connection, {table: _file(directory, table) for table in tables})
+        restored = _restore(connection, {table: glob.escape(_file(directory, table)) for table in tables})
         connection.commit()
         install_queries(connection, VERSION)
     return restored
+
+
+def _absolute(directory: str) -> str:
+    place = os.path.abspath(directory)
+    try:
+        place.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{directory}: DuckDB reads and writes only paths that are UTF-8") from error
+    return place
 
 
 def _write(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> int:
@@ -144,7 +155,8 @@ def _check(directory: str) -> tuple[str, ...]:
         manifest = json.loads(Path(directory, _MANIFEST).read_text(encoding="utf-8"))
         revision, rows = manifest["revision"], dict(manifest["rows"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{directory}: is no export of xbuf: {_MANIFEST}: {error}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{directory}: is no export of xbuf: {_MANIFEST}: {reason}") from error
     if revision not in revisions() or not set(rows) <= set(_TABLES):
         raise UsageError(f"{directory}: its schema {revision} is newer than this xbuf, which knows {HEAD}")
     if not {"imports", "runs", "run_files"} <= set(rows):
@@ -157,7 +169,7 @@ def _check(directory: str) -> tuple[str, ...]:
 
 
 def _file(directory: str, table: str) -> str:
-    return os.path.join(os.path.abspath(directory), table, "data.parquet")
+    return os.path.join(directory, table, "data.parquet")
 
 
 def _rows(file: str) -> int:
@@ -171,7 +183,10 @@ def _rows(file: str) -> int:
 
 
 def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Restored:
-    """Map the numbers of the export to those of the database, then insert every table with them."""
+    """Map the numbers of the export to those of the database, then insert every table with them.
+
+    `files` are patterns, as `read_parquet` takes them.
+    """
     same_run = "(d.dump_dir, d.stem, d.content_sha256) = (e.dump_dir, e.stem, e.content_sha256)"
     same_import = "d.started_at = e.started_at AND d.host IS NOT DISTINCT FROM e.host"
     _map(connection, "import_map", "import_id", "imports", same_import, files["imports"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
-from ingest.store.database import explain, open_database, status
+from ingest.store.database import check_path, explain, open_database, status
 from ingest.store.hold import ReadHold
 from ingest.store.import_lock import OnWait
 from ingest.store.window import held, sync
@@ -86,6 +86,7 @@ def check_place(database: str, path: str) -> str:
 
     Raises what `publish_snapshot` raises for a wrong place.
     """
+    check_path(path)
     place = os.path.realpath(path)
     is_there = os.path.lexists(place)
     if place == os.path.realpath(database) or (
