@@ -16,8 +16,8 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import Final, NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -64,15 +64,15 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     work = _Work(_STEPS * count + _FREE_STEPS)
     for members in _by_allocation(intervals.allocation):
         if len(members) > 1:
-            sized = [number for number in members if intervals.size[number]]
+            sized = array("q", (number for number in members if intervals.size[number]))
             _sweep(intervals, sized, handover, overlaps, work)
     if not count:
         return Liveness(None, None, handover, overlaps)
-    sizes = np.array(intervals.size, np.int64)
-    ends = np.array(intervals.end, np.int64)
+    sizes = np.asarray(intervals.size, np.int64)
+    ends = np.asarray(intervals.end, np.int64)
     handed = np.frombuffer(handover, np.int64)
     changes = np.zeros(slots + 2, np.int64)
-    np.add.at(changes, np.array(intervals.start, np.int64), sizes)
+    np.add.at(changes, np.asarray(intervals.start, np.int64), sizes)
     np.subtract.at(changes, ends, handed)
     np.subtract.at(changes, ends + 1, sizes - handed)
     live = np.cumsum(changes)
@@ -92,7 +92,7 @@ _STEPS: Final = 100
 _FREE_STEPS: Final = 100_000
 
 
-def _by_allocation(allocations: Sequence[int]) -> Iterable[list[int]]:
+def _by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
     """Return the numbers of the intervals of each allocation."""
     if len(allocations) < _MANY:
         groups: defaultdict[int, list[int]] = defaultdict(list)
@@ -101,25 +101,36 @@ def _by_allocation(allocations: Sequence[int]) -> Iterable[list[int]]:
         return groups.values()
     array = np.array(allocations, np.int64)
     order = np.argsort(array, kind="stable")
-    borders = np.flatnonzero(np.diff(array[order])) + 1
-    return (members.tolist() for members in np.split(order, borders))
+    borders = [0, *(np.flatnonzero(np.diff(array[order])) + 1).tolist(), len(order)]
+    return (_plain(order[start:end]) for start, end in pairwise(borders))
+
+
+def _in_order(members: Sequence[int], keys: Sequence[int]) -> Sequence[int]:
+    """Return the members sorted by their keys."""
+    if len(members) < _MANY:
+        return sorted(members, key=keys.__getitem__)
+    numbers = np.array(members, np.int64)
+    return _plain(numbers[np.argsort(np.asarray(keys)[numbers], kind="stable")])
+
+
+def _plain(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
+    return array("q", numbers.tobytes())
 
 
 _MANY: Final = 20_000
-"""Intervals from which sorting columns takes less memory than a list each; below, it takes more time."""
+"""Intervals from which sorting columns takes less memory than lists; below, it takes more time."""
 
 
 def _sweep(
     intervals: Intervals,
-    members: list[int],
+    members: Sequence[int],
     handover: array[int],
     overlaps: list[tuple[int, int]],
     work: _Work,
 ) -> None:
     """Go through one allocation in time order; fill `handover` and `overlaps`."""
     _, offsets, _, start_of, end_of = intervals
-    starts = sorted(members, key=start_of.__getitem__)
-    ends = sorted(members, key=end_of.__getitem__)
+    starts, ends = _in_order(members, start_of), _in_order(members, end_of)
     live: list[tuple[int, int]] = []  # (offset, number) of the values that live on beyond the slot
     ended = 0
     for time, group in groupby(starts, key=start_of.__getitem__):

@@ -486,20 +486,18 @@ class LargeDump:
             note(dump.notices, (note_missing_value(key, file) for key in missing))
         present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
 
-        def column(name: str) -> array[int]:
-            return plain_array(values[name].take(ranged).to_numpy())
-
-        dump.liveness = measure(
-            Intervals(
-                column("allocation"),
-                column("offset"),
-                column("size"),
-                plain_array(starts[present]),
-                plain_array(ends[present]),
-            ),
-            dump.schedule_length,
+        allocation, offset, size = (
+            plain_array(values[name].take(ranged).to_numpy()) for name in ("allocation", "offset", "size")
         )
+        intervals = Intervals(
+            allocation, offset, size, plain_array(starts[present]), plain_array(ends[present])
+        )
+        del allocation, offset, size
         ids = values["id"].take(rows)
+        del values
+        self._values = None
+        dump.liveness = measure(intervals, dump.schedule_length)
+        del intervals
         note(dump.notices, note_overlaps(dump.liveness, self._ids[ranged.to_numpy()], file))
         if dump.peak is not None and dump.peak.time is not None:
             at_peak = table.filter(pa.array((starts <= dump.peak.time) & (ends >= dump.peak.time)))
