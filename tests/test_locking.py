@@ -849,7 +849,8 @@ def test_the_log_is_one_event_a_line(site: Site, tmp_path: Path) -> None:
 
 def test_the_command_of_a_holder_cannot_reach_the_terminal(site: Site) -> None:
     """A process chooses its own command line; what it holds is told with control characters escaped."""
-    code = "'''\x1b[31mred\nrun: rm'''; import sys, duckdb; held = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    code = "'''\x1b[31mred\nrun: rm'''\n"
+    code += "import sys, duckdb; held = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(site.database)],
         stdin=subprocess.PIPE,

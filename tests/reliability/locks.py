@@ -13,15 +13,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import duckdb
 
 from ingest import import_dumps
 from ingest.errors import DatabaseLocked
+from ingest.events import Event, Loaded
 from ingest.store.database import open_database
 from tests.dump_sets import DATA
 from tests.reliability.kills import ROOT
@@ -33,7 +36,8 @@ PAST = 1_700_000_000
 # Goes through the steps of an import and stops at one of them until it is told to go on.
 _IMPORTER = """
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
 import ingest.importer as importer
 def stop():
     print("here", flush=True)
@@ -172,72 +176,122 @@ def as_markdown(found: dict[tuple[str, str], str]) -> str:
     return "\n".join(lines)
 
 
-# Opens the database read-only again and again; prints the longest time that it could not.
+# Asks the kernel again and again whether a reader would get DuckDB's lock, without taking it: a shell that
+# opens the database would be a reader to the import. Prints the longest time that it would not.
 _PROBE = """
-import sys, time, duckdb
+import fcntl, os, select, struct, sys, time
 print("ready", flush=True)
-worst, since, refused = 0.0, None, 0
-end = time.monotonic() + 3600
-import select
+worst, since = 0.0, None
 while not select.select([sys.stdin], [], [], 0)[0]:
-    try:
-        duckdb.connect(sys.argv[1], read_only=True).close()
+    file = os.open(sys.argv[1], os.O_RDONLY)
+    question = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+    (answer, *_) = struct.unpack("hhqqi4x", fcntl.fcntl(file, fcntl.F_GETLK, question))
+    os.close(file)
+    if answer == fcntl.F_UNLCK:
         since = None
-    except duckdb.IOException:
-        refused += 1
+    else:
         since = since or time.monotonic()
         worst = max(worst, time.monotonic() - since)
     time.sleep(0.002)
-print(worst, refused)
+print(worst)
 """
 
 
+@dataclass(frozen=True)
+class WindowCost:
+    """What one import of two new dumps cost.
+
+    Attributes:
+        seconds: the whole import.
+        load_seconds: from the first step in or beside the database to the last: so long a writer waits.
+        refused_seconds: longest stretch in which a reader who came was refused.
+        extra_bytes: most space that was taken besides the database at one moment.
+    """
+
+    seconds: float
+    load_seconds: float
+    refused_seconds: float
+    extra_bytes: int
+
+
 def windows(folder: Path, megabytes: list[int], rounds: int = 3) -> None:
-    """Import two new runs into databases of several sizes and tell how long a reader was kept out."""
+    """Import two new runs into databases of several sizes, in place and by copy; print what it costs."""
     start = Place(folder / "start")
-    print("| database | way | import takes | a reader is kept out |\n|---|---|---|---|")
+    print("| database | load | import takes | of it the load | a reader is refused for | extra space |")
+    print("|---|---|---|---|---|---|")
     for size in megabytes:
         grown = folder / f"grown-{size}.duckdb"
         shutil.copy(start.database, grown)
-        _grow(grown, size << 20)
-        for way in ("in place", "by copy"):
-            took, out = [], []
-            for number in range(rounds):
-                here = folder / f"round-{number}.duckdb"
-                shutil.copy(grown, here)
-                reader = Shell(here, read_only=True) if way == "by copy" else None
-                probe = subprocess.Popen(
-                    [sys.executable, "-c", _PROBE, str(here)],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                assert probe.stdout is not None
-                probe.stdout.readline()
-                begun = time.monotonic()
-                summary = import_dumps([start.news], here, jobs=1, wait_seconds=30)
-                took.append(time.monotonic() - begun)
-                assert summary.loaded == 2
-                text, _ = probe.communicate("\n")
-                out.append(float(text.split()[0]))
-                if reader is not None:
-                    reader.close()
-                for path in folder.glob(f"{here.name}*"):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
-            ms = statistics.median(out) * 1000
-            real = f"{grown.stat().st_size / 1e6:,.0f} MB"
-            print(f"| {real} | {way} | {statistics.median(took):.2f} s | {ms:.0f} ms |", flush=True)
+        _grow(grown, size * 10**6)
+        for by_copy in (False, True):
+            costs = [_import_once(start, grown, folder / f"round-{one}", by_copy) for one in range(rounds)]
+            took, load, refused, extra = (
+                statistics.median(getattr(cost, field.name) for cost in costs) for field in fields(WindowCost)
+            )
+            size_and_way = f"{grown.stat().st_size / 1e6:,.0f} MB | {'by copy' if by_copy else 'in place'}"
+            print(
+                f"| {size_and_way} | {took:.2f} s | {load:.2f} s | {refused:.2f} s | {extra / 1e6:,.0f} MB |",
+                flush=True,
+            )
         grown.unlink()
 
 
+def _import_once(start: Place, grown: Path, folder: Path, by_copy: bool) -> WindowCost:
+    """Import two dumps into a copy of a database, while a prober asks for its lock."""
+    folder.mkdir()
+    database = folder / "xbuf.duckdb"
+    shutil.copy(grown, database)
+    reader = Shell(database, read_only=True) if by_copy else None
+    probe = subprocess.Popen(
+        [sys.executable, "-c", _PROBE, str(database)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert probe.stdout is not None
+    probe.stdout.readline()
+    events: list[Event] = []
+    before, most, done = _bytes_in(folder), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not done.wait(0.01):
+            most = max(most, _bytes_in(folder))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    begun = time.monotonic()
+    summary = import_dumps([start.news], database, jobs=1, wait_seconds=30, on_event=events.append)
+    took = time.monotonic() - begun
+    done.set()
+    watcher.join()
+    text, _ = probe.communicate("\n")
+    if reader is not None:
+        reader.close()
+    assert (summary.loaded, summary.by_copy) == (2, by_copy)
+    (load,) = (event for event in events if isinstance(event, Loaded))
+    shutil.rmtree(folder)
+    return WindowCost(took, load.seconds, float(text), most - before)
+
+
+def _bytes_in(folder: Path) -> int:
+    """Return the space that the files of a folder take; some vanish meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_blocks * 512
+    return total
+
+
 def _grow(database: Path, size: int) -> None:
-    """Add rows of random text until the file is this large."""
+    """Add rows of random text until the file has this many bytes."""
+    rows = min(500_000, size // 256)
     with open_database(database) as connection:
         connection.execute("CREATE TABLE ballast (t VARCHAR)")
         while database.stat().st_size < size:
             connection.execute(
-                "INSERT INTO ballast"
-                " SELECT md5(random()::VARCHAR) || md5(random()::VARCHAR) FROM range(500_000)"
+                "INSERT INTO ballast SELECT md5(random()::VARCHAR) || md5(random()::VARCHAR) FROM range(?)",
+                [rows],
             )
             connection.execute("CHECKPOINT")
 
@@ -248,7 +302,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--windows", action="store_true")
-    parser.add_argument("--megabytes", type=int, nargs="*", default=[10, 100, 1000])
+    parser.add_argument("--megabytes", type=int, nargs="*", default=[20, 500, 2000])
     arguments = parser.parse_args()
     print(f"{time.strftime('%Y-%m-%d')}, DuckDB {duckdb.__version__}, load {os.getloadavg()[0]:.1f}\n")
     with tempfile.TemporaryDirectory() as folder:
