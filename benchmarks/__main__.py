@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.machine import describe
-from benchmarks.runs import FULL, NAMES, SMALL, Runs, Table, to_json
+from benchmarks.runs import FULL, NAMES, SMALL, Runs, save
 from benchmarks.table import table
 
 
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, help="keep data and databases here, for the next time")
     parser.add_argument("--repeat", type=int, default=3, help="runs of which the median counts (default 3)")
     parser.add_argument("--small", action="store_true", help="small generated data only")
-    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    parser.add_argument("--json", type=Path, help="also put the results into this file")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.runs if name not in NAMES]:
         parser.error(f"no such run: {', '.join(unknown)}; there are {', '.join(NAMES)}")
@@ -37,13 +37,11 @@ def main(arguments: list[str] | None = None) -> None:
             SMALL if options.small else FULL,
             lambda text: print(text, file=sys.stderr, flush=True),
         )
-        results: list[Table] = []
         for name in options.runs or NAMES:
             for one in getattr(runs, name)():
-                results.append(one)
                 print(table(one.title, one.head, one.rows), flush=True)
-    if options.json:
-        options.json.write_text(to_json(results, machine), encoding="utf-8")
+                if options.json:
+                    save([one], machine, options.json)
 
 
 if __name__ == "__main__":

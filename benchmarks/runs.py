@@ -8,7 +8,7 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +63,7 @@ class Runs:
 
     def throughput(self) -> list[Table]:
         """Import into a new database, against the yardstick, the comparisons and DuckDB alone."""
-        rows = []
+        rows, loads = [], []
         for data in self._sets():
             self._report(f"{data.name}: {data.dumps:,} dumps, {data.text_bytes / 1e6:.1f} MB")
             database = self._folder / "throughput.duckdb"
@@ -83,24 +83,24 @@ class Runs:
                 commands["analyzer"] = partial(self._module, "analyzer", data.directory)
             usage = in_turn(commands, self._repeat, self._report)
             load, tuned = (float(usage[name].output) for name in ("load", "tuned"))
-            imported = usage["import"]
+            imported, rough = usage["import"], usage["rough"]
+            others = (usage[name].seconds if name in usage else None for name in ("by_line", "analyzer"))
+            megabytes = data.text_bytes / 1e6
             rows.append(
                 (
                     data.name,
                     data.dumps,
-                    data.text_bytes / 1e6,
+                    megabytes,
                     count,
                     imported.seconds,
                     imported.cpu,
-                    data.text_bytes / 1e6 / imported.seconds,
-                    usage["rough"].seconds,
-                    imported.seconds / usage["rough"].seconds,
-                    load,
-                    imported.seconds / load,
-                    tuned,
-                    *(usage[name].seconds if name in usage else None for name in ("by_line", "analyzer")),
+                    megabytes / imported.seconds,
+                    rough.seconds,
+                    imported.seconds / rough.seconds,
+                    *others,
                 )
             )
+            loads.append((data.name, count, imported.seconds, load, imported.seconds / load, tuned))
             shutil.rmtree(finished, ignore_errors=True)
         head = (
             "data",
@@ -112,13 +112,14 @@ class Runs:
             "MB/s",
             "rough s",
             "import/rough",
-            "load s",
-            "import/load",
-            "our load s",
             "by line s",
             "analyzer s",
         )
-        return [Table("throughput", "Import into a new database", head, tuple(rows))]
+        head_of_loads = ("data", "rows", "import s", "load s", "import/load", "our load s")
+        return [
+            Table("throughput", "Import into a new database", head, tuple(rows)),
+            Table("loads", "Against DuckDB's load of the finished rows", head_of_loads, tuple(loads)),
+        ]
 
     def memory(self) -> list[Table]:
         """Peak memory of imports, of all processes and of the largest."""
@@ -295,9 +296,12 @@ finally:
 """
 
 
-def to_json(tables: Sequence[Table], machine: str) -> str:
-    """Return results as JSON."""
-    return json.dumps({"machine": machine, "tables": [asdict(table) for table in tables]}, indent=1)
+def save(tables: Sequence[Table], machine: str, path: Path) -> None:
+    """Write tables to a JSON file, by name; others that it holds stay."""
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for one in tables:
+        results[one.name] = {"title": one.title, "machine": machine, "head": one.head, "rows": one.rows}
+    path.write_text(f"{json.dumps(results, indent=1)}\n", encoding="utf-8")
 
 
 def _remove(database: Path) -> None:

@@ -16,7 +16,8 @@ from benchmarks.data import DUMPS, ONE_DUMP
 from benchmarks.generate import Pattern, many_dumps, one_dump, read_pattern, scale
 from benchmarks.plain_load import export_rows, load_rows
 from benchmarks.process import run
-from benchmarks.runs import SMALL, Runs
+from benchmarks.report import CHART, DOCUMENT, RESULTS, chart, filled, read_results
+from benchmarks.runs import SMALL, Runs, Table, save
 from ingest.discover import discover
 from ingest.dump import features
 from ingest.dump.parse import parse_dump
@@ -171,13 +172,15 @@ def cells(rows: tuple[tuple[Any, ...], ...], place: int) -> list[Any]:
 
 def test_an_import_costs_a_few_times_the_yardstick(small_runs: Runs) -> None:
     """The ratio, start-up and all, stays in bounds that only a blunder breaks; rows are those expected."""
-    (table,) = small_runs.throughput()
+    table, loads = small_runs.throughput()
     ratio, rows = table.head.index("import/rough"), table.head.index("rows")
     assert max(cells(table.rows, ratio)) < 8
     with open_database(small_runs._folder / "throughput.duckdb", read_only=True) as connection:
         (runs,) = connection.execute("SELECT count(*) FROM runs").fetchone() or (0,)
     assert runs == SMALL.many[-1]
     assert min(cells(table.rows, rows)) > 1000
+    assert cells(loads.rows, 1) == cells(table.rows, rows)
+    assert min(cells(loads.rows, loads.head.index("load s"))) > 0
 
 
 def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
@@ -198,3 +201,28 @@ def test_every_saved_query_is_timed(small_runs: Runs) -> None:
     (table,) = small_runs.queries()
     assert len(table.rows) == len(list((DUMPS.parents[2] / "queries").glob("*.sql")))
     assert min(cells(table.rows, 2)) > 0
+
+
+def test_results_are_kept_by_name(tmp_path: Path) -> None:
+    """A run that is repeated alone replaces its own tables."""
+    path = tmp_path / "results.json"
+    save([Table("one", "One", ("s",), ((1.0,),)), Table("two", "Two", ("s",), ((2.0,),))], "before", path)
+    save([Table("two", "Two", ("s",), ((3.0,),))], "after", path)
+    results = read_results(path)
+    assert [(one["machine"], one["rows"]) for one in results.values()] == [
+        ("before", [[1.0]]),
+        ("after", [[3.0]]),
+    ]
+    text = "kept\n<!-- results: two -->\nold\n<!-- end -->\nkept too\n"
+    assert "| 3.00 |" in (new := filled(text, results))
+    assert new.startswith("kept\n")
+    assert new.endswith("kept too\n")
+    assert filled(new, results) == new
+
+
+def test_the_document_shows_the_results_as_measured() -> None:
+    """Tables and chart are those of the results file: `python -m benchmarks.report` writes them."""
+    results = read_results(RESULTS)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert filled(text, results) == text
+    assert chart(results) == CHART.read_text(encoding="utf-8")
