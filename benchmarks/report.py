@@ -63,7 +63,9 @@ def chart(results: dict[str, dict[str, Any]]) -> str:
         groups[str(cells["data"])] = {
             words: cells[f"{name} s"] for name, words in _COMPARED.items() if cells[f"{name} s"]
         }
-    upper, bottom = bars("Import into a new database, seconds on a logarithmic axis; less is better", groups, 0)
+    upper, bottom = bars(
+        "Import into a new database, seconds on a logarithmic axis; less is better", groups, 0
+    )
     growth = [
         Points(words, tuple((row[1], row[2]) for row in results[name]["rows"]))
         for name, words in (("scaling_one", "one dump"), ("scaling_many", "many dumps"))
