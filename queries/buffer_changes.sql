@@ -40,7 +40,7 @@ compared AS (
         any_value(s.before_run_id) AS before_run_id,
         any_value(s.after_run_id) AS after_run_id
     FROM sides AS s
-    JOIN values_at_peak AS p USING (run_id)
+    JOIN buffers_at_peak AS p USING (run_id)
     WHERE p.bytes_at_peak > 0
     GROUP BY s.module, s.backend, p.opcode, p.shape, p.op_name
 )

@@ -15,38 +15,44 @@
 -- column source VARCHAR: source file and line
 -- column module VARCHAR: module of the run
 PREPARE collectives AS
-WITH found AS (
-    SELECT
-        v.*,
-        regexp_extract(
-            coalesce(nullif(v.opcode, 'fusion'), v.instruction),
-            '^(ragged-all-to-all|all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast)', 1
-        ) AS collective,
-        r.module,
-        r.peak_time
-    FROM selected_runs($run, $label, $module) AS r
-    JOIN "values" AS v USING (run_id)
-    WHERE v.dimensions IS NOT NULL
+WITH found AS MATERIALIZED (
+    -- Texts are looked up for the rows shown only.
+    SELECT n.run_id, n.value_id, n.name
+    FROM (
+        SELECT v.run_id, v.value_id, v.size_bytes, coalesce(nullif(v.opcode, 'fusion'), v.instruction) AS name
+        FROM selected_runs($run, $label, $module) AS r
+        JOIN "values" AS v USING (run_id)
+        WHERE v.dimensions IS NOT NULL
+    ) AS n
+    -- Quicker than a regular expression on every row.
+    WHERE starts_with(n.name, 'all-gather') OR starts_with(n.name, 'all-reduce') OR starts_with(n.name, 'all-to-all')
+       OR starts_with(n.name, 'reduce-scatter') OR starts_with(n.name, 'ragged-all-to-all')
+       OR starts_with(n.name, 'collective-permute') OR starts_with(n.name, 'collective-broadcast')
+    ORDER BY n.size_bytes DESC, n.run_id, n.value_id
+    LIMIT $top
 )
 SELECT
-    f.run_id,
-    f.size_bytes,
-    CASE WHEN f.peak_time IS NOT NULL THEN
-        coalesce(CASE WHEN f.peak_time BETWEEN g.start_time AND g.end_time THEN
-            f.size_bytes - CASE WHEN g.end_time = f.peak_time THEN g.handover_bytes ELSE 0 END
+    v.run_id,
+    v.size_bytes,
+    CASE WHEN r.peak_time IS NOT NULL THEN
+        coalesce(CASE WHEN r.peak_time BETWEEN g.start_time AND g.end_time THEN
+            v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END
         END, 0)
     END AS bytes_at_peak,
-    f.collective,
-    CASE WHEN f.shape_index = '{}' THEN f.instruction ELSE f.instruction || f.shape_index END AS "value",
-    f.opcode,
-    f.shape,
-    f.op_name,
-    f.source_file || coalesce(':' || f.source_line, '') AS source,
-    f.module
+    regexp_extract(
+        f.name,
+        '^(ragged-all-to-all|all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast)'
+    ) AS collective,
+    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    v.opcode,
+    v.shape,
+    v.op_name,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    r.module
 FROM found AS f
+JOIN selected_runs() AS r ON r.run_id = f.run_id
+JOIN "values" AS v ON v.run_id = f.run_id AND v.value_id = f.value_id
 LEFT JOIN ranges AS g ON g.run_id = f.run_id AND g.value_id = f.value_id
-WHERE f.collective <> ''
-ORDER BY f.size_bytes DESC, f.run_id, f.value_id
-LIMIT $top;
+ORDER BY v.size_bytes DESC, v.run_id, v.value_id;
 
 EXECUTE collectives(top := 20, run := NULL, label := NULL, module := NULL);

@@ -15,25 +15,37 @@
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column module VARCHAR: module of the run
 PREPARE color_crossings AS
+WITH crossing AS MATERIALIZED (
+    -- Texts are looked up for the rows shown only.
+    SELECT
+        v.run_id, v.value_id,
+        coalesce(c.color, v.color) AS value_color,
+        c.value_id IS NOT NULL AS printed
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN "values" AS v USING (run_id)
+    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
+        AND c.allocation_index = v.allocation_index
+    WHERE v.color <> a.color OR c.value_id IS NOT NULL
+    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    LIMIT $top
+)
 SELECT
     v.run_id,
     v.size_bytes,
-    coalesce(c.color, v.color) AS value_color,
+    x.value_color,
     a.color AS allocation_color,
-    c.value_id IS NOT NULL AS printed,
+    x.printed,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     v.shape,
     v.allocation_index,
     a.kind,
     v.op_name,
     r.module
-FROM selected_runs($run, $label, $module) AS r
-JOIN "values" AS v USING (run_id)
-LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
-LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
-    AND c.allocation_index = v.allocation_index
-WHERE v.color <> a.color OR c.value_id IS NOT NULL
-ORDER BY v.size_bytes DESC, v.run_id, v.value_id
-LIMIT $top;
+FROM crossing AS x
+JOIN selected_runs() AS r ON r.run_id = x.run_id
+JOIN "values" AS v ON v.run_id = x.run_id AND v.value_id = x.value_id
+JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+ORDER BY v.size_bytes DESC, v.run_id, v.value_id;
 
 EXECUTE color_crossings(top := 20, run := NULL, label := NULL, module := NULL);

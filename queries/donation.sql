@@ -18,87 +18,137 @@
 -- column allocation_index BIGINT: number of the parameter's allocation
 -- column module VARCHAR: module of the run
 PREPARE donation AS
+-- Parameters are judged by numbers alone, element type and dimensions by 64 bits of a hash, as comparing lists takes
+-- longer; names and shapes are looked up for the rows shown.
 WITH chosen AS (
     SELECT r.run_id, r.module FROM selected_runs($run, $label, $module) AS r
 ),
-held AS (
+held AS MATERIALIZED (
     -- The value that the parameter itself is: the first one in its allocation.
     SELECT
         a.run_id,
         a.allocation_index,
-        arg_min(v.value_id, (v.opcode IS DISTINCT FROM 'parameter', v.value_id)) AS value_id
+        any_value(a.parameter_number) AS parameter_number,
+        any_value(a.size_bytes) AS size_bytes,
+        any_value(a.maybe_live_out) AS maybe_live_out,
+        arg_min(
+            {'value_id': v.value_id, 'type': CASE WHEN v.dimensions IS NOT NULL THEN hash(v.dtype, v.dimensions) END},
+            CASE WHEN v.opcode = 'parameter' THEN 0::HUGEINT ELSE 9223372036854775808 END + v.value_id
+        ) AS first
     FROM chosen AS c
     JOIN allocations AS a ON a.run_id = c.run_id AND a.parameter_number IS NOT NULL
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     GROUP BY a.run_id, a.allocation_index
 ),
-parameters AS MATERIALIZED (
-    -- LEFT joins, though every row has a match: they keep the optimizer from joining by run_id alone.
+parameters AS (
     SELECT
-        h.run_id, h.allocation_index, a.parameter_number, a.parameter_shape_index, a.size_bytes, a.maybe_live_out,
-        v.shape, v.dtype, v.dimensions,
-        coalesce(v.op_name, v.instruction) AS name,
+        h.*,
         row_number() OVER (
-            PARTITION BY h.run_id, a.maybe_live_out, a.size_bytes, v.dtype, v.dimensions
-            ORDER BY a.parameter_number, h.allocation_index
+            PARTITION BY h.run_id, h.maybe_live_out, h.size_bytes, h.first.type
+            ORDER BY h.parameter_number, h.allocation_index
         ) AS number
     FROM held AS h
-    LEFT JOIN allocations AS a ON a.run_id = h.run_id AND a.allocation_index = h.allocation_index
-    LEFT JOIN "values" AS v ON v.run_id = h.run_id AND v.value_id = h.value_id
-    WHERE v.dimensions IS NOT NULL
+    WHERE h.first.type IS NOT NULL
 ),
-results AS MATERIALIZED (
+candidates AS MATERIALIZED (
+    -- What leaves in an allocation of its own, where a parameter of that size does not leave.
+    SELECT a.run_id, a.allocation_index, a.size_bytes
+    FROM allocations AS a
+    SEMI JOIN (SELECT h.run_id, h.size_bytes FROM held AS h WHERE NOT h.maybe_live_out) AS h
+        ON h.run_id = a.run_id AND h.size_bytes = a.size_bytes
+    WHERE a.maybe_live_out AND a.parameter_number IS NULL
+),
+leaving AS (
     SELECT
-        a.run_id, a.allocation_index, a.size_bytes, a.parameter_number IS NOT NULL AS donated,
-        v.dtype, v.dimensions,
-        CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+        a.run_id,
+        a.allocation_index,
+        any_value(a.size_bytes) AS size_bytes,
+        arg_max(
+            {'value_id': v.value_id, 'type': hash(v.dtype, v.dimensions)},
+            (coalesce(g.end_time, -1), v.size_bytes, v.value_id)
+        ) AS last
+    FROM candidates AS a
+    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
+    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+    GROUP BY a.run_id, a.allocation_index
+),
+results AS (
+    SELECT
+        l.run_id, l.size_bytes, l.last.type AS type, l.last.value_id AS value_id,
+        false AS donated,
         row_number() OVER (
-            PARTITION BY a.run_id, donated, a.size_bytes, v.dtype, v.dimensions ORDER BY a.allocation_index
+            PARTITION BY l.run_id, l.size_bytes, l.last.type ORDER BY l.allocation_index
         ) AS number
-    FROM chosen AS c
-    JOIN allocations AS a ON a.run_id = c.run_id AND a.maybe_live_out
-    LEFT JOIN live_out_values AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
-    LEFT JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+    FROM leaving AS l
 ),
 declared AS (
-    SELECT x.run_id, x.parameter_number, x.parameter_index, min(x.kind) AS kind
+    SELECT a.run_id, a.allocation_index, min(x.kind) AS kind
     FROM aliases AS x
-    GROUP BY x.run_id, x.parameter_number, x.parameter_index
+    JOIN allocations AS a ON a.run_id = x.run_id AND a.parameter_number = x.parameter_number
+        AND a.parameter_shape_index = x.parameter_index
+    GROUP BY a.run_id, a.allocation_index
 ),
 judged AS (
     SELECT
-        p.run_id,
+        p.run_id, p.allocation_index, p.parameter_number, p.size_bytes, p.maybe_live_out,
+        p.first.value_id AS value_id,
+        f.value_id AS fitting_id,
+        x.kind,
         CASE
             WHEN p.maybe_live_out THEN 'honoured'
-            WHEN f."value" IS NOT NULL OR x.kind IS NOT NULL THEN 'missed'
+            WHEN f.value_id IS NOT NULL OR x.kind IS NOT NULL THEN 'missed'
             ELSE 'no fit'
-        END AS status,
-        p.size_bytes,
-        p.parameter_number,
-        p.parameter_shape_index AS parameter_index,
-        p.name,
-        coalesce(d."value", f."value") AS result,
-        CASE WHEN h.run_id IS NOT NULL THEN coalesce(x.kind, 'none') END AS declared,
-        p.shape,
-        p.allocation_index,
-        c.module
+        END AS status
     FROM parameters AS p
-    JOIN chosen AS c USING (run_id)
-    LEFT JOIN (SELECT * FROM results WHERE donated) AS d
-        ON d.run_id = p.run_id AND d.allocation_index = p.allocation_index
-    LEFT JOIN (SELECT * FROM results WHERE NOT donated) AS f
+    LEFT JOIN results AS f
         ON f.donated = p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
-        AND f.dtype = p.dtype AND f.dimensions = p.dimensions AND f.number = p.number
-    LEFT JOIN hlo_modules AS h ON h.run_id = p.run_id
-    LEFT JOIN declared AS x ON x.run_id = p.run_id AND x.parameter_number = p.parameter_number
-        AND x.parameter_index = p.parameter_shape_index
+        AND f.type = p.first.type AND f.number = p.number
+    LEFT JOIN declared AS x ON x.run_id = p.run_id AND x.allocation_index = p.allocation_index
+),
+shown AS MATERIALIZED (
+    SELECT j.*
+    FROM judged AS j
+    WHERE $status = 'all' OR j.status = $status
+    ORDER BY
+        CASE j.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
+        j.size_bytes DESC, j.run_id, j.parameter_number, j.allocation_index
+    LIMIT $top
+),
+donated AS (
+    SELECT
+        s.run_id,
+        s.allocation_index,
+        arg_max(
+            CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END,
+            (coalesce(g.end_time, -1), v.size_bytes, v.value_id)
+        ) AS "value"
+    FROM shown AS s
+    JOIN "values" AS v ON v.run_id = s.run_id AND v.allocation_index = s.allocation_index
+    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+    WHERE s.maybe_live_out
+    GROUP BY s.run_id, s.allocation_index
 )
-SELECT j.*
-FROM judged AS j
-WHERE $status = 'all' OR j.status = $status
+SELECT
+    s.run_id,
+    s.status,
+    s.size_bytes,
+    s.parameter_number,
+    a.parameter_shape_index AS parameter_index,
+    coalesce(v.op_name, v.instruction) AS name,
+    coalesce(d."value", CASE WHEN f.shape_index = '{}' THEN f.instruction ELSE f.instruction || f.shape_index END) AS result,
+    CASE WHEN h.run_id IS NOT NULL THEN coalesce(s.kind, 'none') END AS declared,
+    v.shape,
+    s.allocation_index,
+    c.module
+FROM shown AS s
+JOIN chosen AS c USING (run_id)
+JOIN allocations AS a ON a.run_id = s.run_id AND a.allocation_index = s.allocation_index
+JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
+LEFT JOIN "values" AS f ON f.run_id = s.run_id AND f.value_id = s.fitting_id
+LEFT JOIN donated AS d ON d.run_id = s.run_id AND d.allocation_index = s.allocation_index
+LEFT JOIN hlo_modules AS h ON h.run_id = s.run_id
 ORDER BY
-    CASE j.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
-    j.size_bytes DESC, j.run_id, j.parameter_number, j.allocation_index
-LIMIT $top;
+    CASE s.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
+    s.size_bytes DESC, s.run_id, s.parameter_number, s.allocation_index;
 
 EXECUTE donation(top := 50, status := 'all', run := NULL, label := NULL, module := NULL);

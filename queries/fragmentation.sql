@@ -20,6 +20,53 @@
 -- column packed_values BIGINT [count]: values placed in it
 -- column module VARCHAR: module of the run
 PREPARE fragmentation AS
+WITH bounds AS MATERIALIZED (
+    -- At its fullest an arena holds no less than its largest value, and no less than at the slot of the run's peak.
+    -- What is free then is free at most.
+    SELECT
+        a.run_id,
+        a.allocation_index,
+        a.size_bytes - greatest(coalesce(p.bytes, 0), coalesce(l.bytes, 0)) AS free_bytes
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN allocations AS a ON a.run_id = r.run_id AND a.kind = 'temp' AND a.size_bytes > 0
+    LEFT JOIN (
+        SELECT b.run_id, b.allocation_index, sum(b.bytes_at_peak)::BIGINT AS bytes
+        FROM buffers_at_peak AS b
+        GROUP BY b.run_id, b.allocation_index
+    ) AS p ON p.run_id = a.run_id AND p.allocation_index = a.allocation_index
+    LEFT JOIN (
+        SELECT
+            x.run_id,
+            x.allocation_index,
+            max(v.size_bytes - CASE WHEN g.start_time = g.end_time THEN g.handover_bytes ELSE 0 END) AS bytes
+        FROM allocations AS x
+        JOIN "values" AS v ON v.run_id = x.run_id AND v.allocation_index = x.allocation_index
+        JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+        WHERE x.kind = 'temp'
+        GROUP BY x.run_id, x.allocation_index
+    ) AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+    WHERE $color IS NULL OR a.color = $color
+),
+promising AS (
+    SELECT b.run_id, b.allocation_index
+    FROM bounds AS b
+    ORDER BY b.free_bytes DESC, b.run_id, b.allocation_index
+    LIMIT coalesce(5 * $top, 0)
+),
+cut AS MATERIALIZED (
+    -- The $top-th greatest of these: arenas with a lower bound than that have no row to show.
+    SELECT min(u.bytes) AS bytes
+    FROM (
+        SELECT o.size_bytes - o.peak_bytes AS bytes
+        FROM occupancy_of((
+            SELECT list({'run_id': p.run_id, 'allocation_index': p.allocation_index}) FROM promising AS p
+        )) AS o
+        WHERE o.peak_bytes IS NOT NULL
+        ORDER BY bytes DESC
+        LIMIT $top
+    ) AS u
+    HAVING count(*) >= $top
+)
 SELECT
     o.run_id,
     o.allocation_index,
@@ -34,11 +81,14 @@ SELECT
     o.packed_bytes / o.size_bytes AS reuse,
     o.packed_values,
     r.module
-FROM selected_runs($run, $label, $module) AS r
-JOIN arena_occupancy AS o USING (run_id)
-WHERE o.size_bytes > 0
-  AND o.peak_bytes IS NOT NULL
-  AND ($color IS NULL OR o.color = $color)
+FROM occupancy_of((
+    SELECT list({'run_id': b.run_id, 'allocation_index': b.allocation_index})
+    FROM bounds AS b
+    LEFT JOIN cut AS c ON true
+    WHERE c.bytes IS NULL OR b.free_bytes >= c.bytes
+)) AS o
+JOIN selected_runs() AS r ON r.run_id = o.run_id
+WHERE o.peak_bytes IS NOT NULL
 ORDER BY unused_least_bytes DESC, unused_most_bytes DESC, o.run_id, o.allocation_index
 LIMIT $top;
 

@@ -23,7 +23,7 @@ WITH alike AS (
         max(p.size_bytes) AS each_bytes,
         any_value(r.module) AS module
     FROM selected_runs($run, $label, $module) AS r
-    JOIN values_at_peak AS p USING (run_id)
+    JOIN buffers_at_peak AS p USING (run_id)
     WHERE p.bytes_at_peak > 0
     GROUP BY p.run_id, p.shape
     HAVING count(*) >= $min_buffers
@@ -38,7 +38,7 @@ named AS (
         array_to_string(list_sort(list(DISTINCT p.opcode)), ' ') AS opcodes,
         array_to_string(list_slice(list(p."value" ORDER BY p.value_id), 1, 10), ' ') AS names
     FROM alike AS a
-    JOIN values_at_peak AS p ON p.run_id = a.run_id AND p.shape = a.shape AND p.bytes_at_peak > 0
+    JOIN buffers_at_peak AS p ON p.run_id = a.run_id AND p.shape = a.shape AND p.bytes_at_peak > 0
     GROUP BY p.run_id, p.shape
 )
 SELECT a.run_id, a.buffers, a.bytes, a.each_bytes, a.shape, n.opcodes, n.names, a.module

@@ -40,14 +40,16 @@ SELECT
     p.shape,
     p.op_name,
     p.source_file || coalesce(':' || p.source_line, '') AS source,
-    p.kind,
-    p.color,
+    a.kind,
+    a.color,
     p.peak_time,
     r.module
 FROM chosen AS r
-JOIN values_at_peak AS p USING (run_id)
+JOIN buffers_at_peak AS p USING (run_id)
+LEFT JOIN (SELECT x.* FROM chosen AS c JOIN allocations AS x USING (run_id)) AS a
+    ON a.run_id = p.run_id AND a.allocation_index = p.allocation_index
 WHERE p.bytes_at_peak > 0
-  AND ($color IS NULL OR p.color = $color)
+  AND ($color IS NULL OR a.color = $color)
 ORDER BY r.peak_bytes DESC, p.run_id, p.bytes_at_peak DESC, p.value_id
 LIMIT $top;
 

@@ -21,15 +21,15 @@
 -- column source VARCHAR: source file and line
 -- column module VARCHAR: module of the run
 PREPARE longest_lived AS
-WITH longest AS (
-    -- The ranking comes first, so that uses are looked up for the rows shown only.
+WITH longest AS MATERIALIZED (
+    -- The ranking comes first and is made of numbers: texts and uses are looked up for the rows shown only.
     SELECT
-        v.*,
+        v.run_id,
+        v.value_id,
+        v.size_bytes,
         g.start_time,
         g.end_time,
         g.end_time - g.start_time + 1 AS slots,
-        r.schedule_length,
-        r.module,
         a.maybe_live_out
     FROM selected_runs($run, $label, $module) AS r
     JOIN ranges AS g ON g.run_id = r.run_id
@@ -44,27 +44,30 @@ WITH longest AS (
 last_uses AS (
     SELECT l.run_id, l.value_id, arg_max(u.instruction, (s.time, u.position)) AS instruction
     FROM longest AS l
+    JOIN runs AS r ON r.run_id = l.run_id
     JOIN uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
     JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction AND s.time <= l.end_time
-    WHERE NOT (l.maybe_live_out AND l.end_time >= l.schedule_length)
+    WHERE NOT (l.maybe_live_out AND l.end_time >= r.schedule_length)
     GROUP BY l.run_id, l.value_id
 )
 SELECT
     l.run_id,
     l.size_bytes,
     l.slots,
-    100.0 * l.slots / nullif(l.schedule_length + 1, 0) AS percent,
-    CASE WHEN l.shape_index = '{}' THEN l.instruction ELSE l.instruction || l.shape_index END AS "value",
+    100.0 * l.slots / nullif(r.schedule_length + 1, 0) AS percent,
+    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     u.instruction AS last_use,
     l.maybe_live_out AS live_out,
     l.start_time,
     l.end_time,
-    l.opcode,
-    l.shape,
-    l.op_name,
-    l.source_file || coalesce(':' || l.source_line, '') AS source,
-    l.module
+    v.opcode,
+    v.shape,
+    v.op_name,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    r.module
 FROM longest AS l
+JOIN selected_runs() AS r ON r.run_id = l.run_id
+JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
 LEFT JOIN last_uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
 ORDER BY l.size_bytes::DOUBLE * l.slots DESC, l.run_id, l.value_id;
 

@@ -33,7 +33,7 @@ SELECT
     arg_min(p.shape, (-p.bytes_at_peak, p.value_id)) AS shape,
     any_value(r.module) AS module
 FROM chosen AS r
-JOIN values_at_peak AS p USING (run_id)
+JOIN buffers_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0
 GROUP BY p.run_id, p.opcode
 ORDER BY any_value(r.peak_bytes) DESC, p.run_id, bytes DESC, p.opcode

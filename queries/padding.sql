@@ -42,7 +42,7 @@ at_peak AS (
         p.shape,
         p.size_bytes,
         sum(p.padding_bytes::HUGEINT * p.bytes_at_peak // p.size_bytes)::BIGINT AS padding_bytes
-    FROM values_at_peak AS p
+    FROM buffers_at_peak AS p
     WHERE p.padding_bytes > 0
     GROUP BY p.run_id, p.shape, p.size_bytes
 )

@@ -21,12 +21,12 @@
 -- column shape VARCHAR: shape with layout
 -- column module VARCHAR: module of the run
 PREPARE prefetches AS
-WITH copies AS (
-    SELECT v.*, a.color AS to_color, g.start_time, g.end_time, r.module
+WITH largest AS MATERIALIZED (
+    -- Other texts than the name are looked up for the rows shown.
+    SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
     WHERE v.dimensions IS NOT NULL
       AND (v.opcode IN ('copy-start', 'slice-start', 'dynamic-slice-start')
            OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
@@ -35,6 +35,13 @@ WITH copies AS (
     ORDER BY v.size_bytes DESC, v.run_id, v.value_id
     LIMIT $top
 ),
+copies AS (
+    SELECT v.*, a.color AS to_color, l.start_time, l.end_time, r.module
+    FROM largest AS l
+    JOIN selected_runs() AS r ON r.run_id = l.run_id
+    JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+),
 readers AS (
     SELECT
         c.run_id,
@@ -42,7 +49,7 @@ readers AS (
         min(s.time) FILTER (x.instruction LIKE '%-done%') AS done_time,
         min(s.time) FILTER (x.instruction NOT LIKE '%-done%') AS first_use_time,
         arg_min(x.instruction, (s.time, x.position)) FILTER (x.instruction NOT LIKE '%-done%') AS first_use
-    FROM copies AS c
+    FROM largest AS c
     JOIN uses AS x ON x.run_id = c.run_id AND x.value_id = c.value_id
     JOIN schedule AS s ON s.run_id = x.run_id AND s.instruction = x.instruction
     GROUP BY c.run_id, c.value_id
@@ -55,7 +62,7 @@ sources AS (
             CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END, o.value_id
         ) AS "value",
         arg_min(a.color, o.value_id) AS color
-    FROM copies AS c
+    FROM largest AS c
     JOIN uses AS x ON x.run_id = c.run_id AND x.instruction = c.instruction AND x.operand_number = 0
     JOIN "values" AS o ON o.run_id = x.run_id AND o.value_id = x.value_id
     JOIN allocations AS a ON a.run_id = o.run_id AND a.allocation_index = o.allocation_index

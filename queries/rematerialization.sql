@@ -14,32 +14,55 @@
 -- column peak_bytes BIGINT [bytes]: peak of the run
 -- column module VARCHAR: module of the run
 PREPARE rematerialization AS
+WITH told AS (
+    SELECT v.run_id, count(v.op_name) > 0 AS has_names
+    FROM "values" AS v
+    GROUP BY v.run_id
+),
+recomputed AS (
+    SELECT
+        v.run_id, v.value_id, v.size_bytes, v.instruction,
+        v.instruction LIKE '%.remat%' AS by_xla,
+        coalesce(v.op_name LIKE '%rematted_computation%', false) AS by_checkpoint
+    FROM "values" AS v
+    WHERE v.instruction LIKE '%.remat%' OR v.op_name LIKE '%rematted_computation%'
+),
+counted AS (
+    SELECT
+        v.run_id,
+        count(*) FILTER (v.by_xla) AS xla_values,
+        sum(p.bytes) FILTER (v.by_xla) AS xla_bytes,
+        count(*) FILTER (v.by_checkpoint) AS checkpoint_values,
+        sum(p.bytes) FILTER (v.by_checkpoint) AS checkpoint_bytes,
+        max(v.size_bytes) AS largest_bytes,
+        arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS largest
+    FROM recomputed AS v
+    LEFT JOIN (
+        SELECT
+            g.run_id, g.value_id,
+            x.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END AS bytes
+        FROM recomputed AS x
+        JOIN ranges AS g ON g.run_id = x.run_id AND g.value_id = x.value_id
+        JOIN runs AS r ON r.run_id = g.run_id AND r.peak_time BETWEEN g.start_time AND g.end_time
+    ) AS p ON p.run_id = v.run_id AND p.value_id = v.value_id
+    GROUP BY v.run_id
+)
 SELECT
-    v.run_id,
-    count(*) FILTER (v.instruction LIKE '%.remat%') AS xla_values,
-    CASE WHEN any_value(r.peak_bytes) IS NOT NULL THEN
-        coalesce(sum(v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END)
-            FILTER (v.instruction LIKE '%.remat%' AND r.peak_time BETWEEN g.start_time AND g.end_time), 0)
-    END::BIGINT AS xla_at_peak_bytes,
-    CASE WHEN count(v.op_name) > 0 THEN
-        count(*) FILTER (v.op_name LIKE '%rematted_computation%')
-    END AS checkpoint_values,
-    CASE WHEN any_value(r.peak_bytes) IS NOT NULL AND count(v.op_name) > 0 THEN
-        coalesce(sum(v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END)
-            FILTER (v.op_name LIKE '%rematted_computation%' AND r.peak_time BETWEEN g.start_time AND g.end_time), 0)
+    r.run_id,
+    coalesce(c.xla_values, 0) AS xla_values,
+    CASE WHEN r.peak_bytes IS NOT NULL THEN coalesce(c.xla_bytes, 0) END::BIGINT AS xla_at_peak_bytes,
+    CASE WHEN t.has_names THEN coalesce(c.checkpoint_values, 0) END AS checkpoint_values,
+    CASE WHEN r.peak_bytes IS NOT NULL AND t.has_names THEN
+        coalesce(c.checkpoint_bytes, 0)
     END::BIGINT AS checkpoint_at_peak_bytes,
-    max(v.size_bytes)
-        FILTER (v.instruction LIKE '%.remat%' OR v.op_name LIKE '%rematted_computation%') AS largest_bytes,
-    arg_min(v.instruction, (-v.size_bytes, v.value_id))
-        FILTER (v.instruction LIKE '%.remat%' OR v.op_name LIKE '%rematted_computation%') AS largest,
-    any_value(r.peak_bytes) AS peak_bytes,
-    any_value(r.module) AS module
+    c.largest_bytes,
+    c.largest,
+    r.peak_bytes,
+    r.module
 FROM selected_runs($run, $label, $module) AS r
-JOIN "values" AS v USING (run_id)
-LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    AND r.peak_time BETWEEN g.start_time AND g.end_time
-GROUP BY v.run_id
-ORDER BY greatest(xla_values, coalesce(checkpoint_values, 0)) DESC, peak_bytes DESC NULLS LAST, v.run_id
+JOIN told AS t USING (run_id)
+LEFT JOIN counted AS c USING (run_id)
+ORDER BY greatest(xla_values, coalesce(checkpoint_values, 0)) DESC, peak_bytes DESC NULLS LAST, r.run_id
 LIMIT $top;
 
 EXECUTE rematerialization(top := 20, run := NULL, label := NULL, module := NULL);

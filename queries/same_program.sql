@@ -13,34 +13,47 @@
 -- column total_bytes BIGINT [bytes]: sum of allocations of each
 -- column run_ids VARCHAR: the runs, at most 20
 PREPARE same_program AS
-WITH of_values AS (
-    -- MD5 is the same in every version of DuckDB, unlike hash(); alike values are counted first to save it.
+-- MD5 is the same in every version of DuckDB, unlike hash(); it is slow, so alike rows are counted first, and values are
+-- looked at only in runs whose allocations are those of other runs.
+WITH of_allocations AS (
+    SELECT
+        g.run_id,
+        sum((md5_number_lower(concat_ws(' ', g.size_bytes, g.color, g.kind)) >> 24)::HUGEINT * g.number) AS print,
+        sum(g.size_bytes::HUGEINT * g.number)::BIGINT AS total_bytes
+    FROM (
+        SELECT a.run_id, a.size_bytes, a.color, a.kind, count(*) AS number
+        FROM allocations AS a
+        GROUP BY a.run_id, a.size_bytes, a.color, a.kind
+    ) AS g
+    GROUP BY g.run_id
+),
+candidates AS MATERIALIZED (
+    SELECT r.run_id, r.content_sha256, r.module, a.print, a.total_bytes
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN of_allocations AS a USING (run_id)
+    QUALIFY count(*) OVER (PARTITION BY a.print) >= $min_runs
+),
+of_values AS (
     SELECT g.run_id, sum(md5_number_lower(concat_ws(' ', g.shape, g.opcode, g.size_bytes, g.number)) >> 24) AS print
     FROM (
         SELECT v.run_id, v.shape, coalesce(v.opcode, '') AS opcode, v.size_bytes, count(*) AS number
         FROM "values" AS v
+        WHERE v.run_id IN (SELECT c.run_id FROM candidates AS c)
         GROUP BY v.run_id, v.shape, coalesce(v.opcode, ''), v.size_bytes
     ) AS g
     GROUP BY g.run_id
-),
-of_allocations AS (
-    SELECT a.run_id, sum(md5_number_lower(concat_ws(' ', a.size_bytes, a.color, a.kind)) >> 24) AS print,
-        sum(a.size_bytes)::BIGINT AS total_bytes
-    FROM allocations AS a
-    GROUP BY a.run_id
 )
 SELECT
-    left(md5(concat_ws(' ', v.print, a.print)), 16) AS fingerprint,
+    left(md5(concat_ws(' ', v.print, c.print)), 16) AS fingerprint,
     count(*) AS runs,
-    count(DISTINCT r.content_sha256) AS contents,
-    count(DISTINCT r.module) AS modules,
-    min(r.module) AS module,
-    min(a.total_bytes) AS total_bytes,
-    array_to_string(list_slice(list(r.run_id ORDER BY r.run_id), 1, 20), ',') AS run_ids
-FROM selected_runs($run, $label, $module) AS r
+    count(DISTINCT c.content_sha256) AS contents,
+    count(DISTINCT c.module) AS modules,
+    min(c.module) AS module,
+    min(c.total_bytes) AS total_bytes,
+    array_to_string(list_slice(list(c.run_id ORDER BY c.run_id), 1, 20), ',') AS run_ids
+FROM candidates AS c
 JOIN of_values AS v USING (run_id)
-JOIN of_allocations AS a USING (run_id)
-GROUP BY v.print, a.print
+GROUP BY v.print, c.print
 HAVING count(*) >= $min_runs
 ORDER BY runs DESC, total_bytes DESC, fingerprint
 LIMIT $top;

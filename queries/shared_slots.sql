@@ -17,15 +17,14 @@
 -- column names VARCHAR: instructions of the values in order of their ids, at most 10
 -- column module VARCHAR: module of the run
 PREPARE shared_slots AS
-WITH slots AS (
+WITH slots AS MATERIALIZED (
     SELECT
         v.run_id,
         v.allocation_index,
         v.offset_bytes,
         max(v.size_bytes) AS slot_bytes,
         count(*) AS "values",
-        sum(v.size_bytes)::BIGINT AS value_bytes,
-        any_value(r.module) AS module
+        sum(v.size_bytes)::BIGINT AS value_bytes
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     WHERE v.size_bytes > 0
@@ -61,8 +60,9 @@ SELECT
     n.largest,
     n.shape,
     n.names,
-    s.module
+    r.module
 FROM slots AS s
+JOIN selected_runs() AS r ON r.run_id = s.run_id
 JOIN named AS n ON n.run_id = s.run_id AND n.allocation_index = s.allocation_index AND n.offset_bytes = s.offset_bytes
 JOIN allocations AS a ON a.run_id = s.run_id AND a.allocation_index = s.allocation_index
 ORDER BY saved_bytes DESC, s.run_id, s.allocation_index, s.offset_bytes;

@@ -22,12 +22,17 @@ WITH wanted AS (
     SELECT
         v.run_id, v.value_id, v.size_bytes, v.shape, r.module,
         CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value"
-    FROM selected_runs($run, $label, $module) AS r
-    JOIN "values" AS v USING (run_id)
-    WHERE r.has_values
-      AND (v.instruction GLOB $value OR v.instruction || v.shape_index GLOB $value)
-    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
-    LIMIT $top
+    FROM (
+        SELECT x.run_id, x.value_id
+        FROM selected_runs($run, $label, $module) AS c
+        JOIN "values" AS x USING (run_id)
+        WHERE c.has_values
+          AND ($value = '*' OR x.instruction GLOB $value OR x.instruction || x.shape_index GLOB $value)
+        ORDER BY x.size_bytes DESC, x.run_id, x.value_id
+        LIMIT $top
+    ) AS n
+    JOIN selected_runs() AS r ON r.run_id = n.run_id
+    JOIN "values" AS v ON v.run_id = n.run_id AND v.value_id = n.value_id
 ),
 opcodes AS (
     SELECT v.run_id, v.instruction, min(v.opcode) AS opcode

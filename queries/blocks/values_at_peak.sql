@@ -24,29 +24,27 @@
 -- column source_line BIGINT: Source line.
 CREATE OR REPLACE VIEW values_at_peak AS
 SELECT
-    v.run_id,
-    v.value_id,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END AS bytes_at_peak,
-    r.peak_time,
-    v.allocation_index,
+    p.run_id,
+    p.value_id,
+    p."value",
+    p.bytes_at_peak,
+    p.peak_time,
+    p.allocation_index,
     a.kind,
     a.color,
-    v.offset_bytes,
-    v.size_bytes,
-    v.logical_bytes,
-    v.padding_bytes,
-    g.start_time,
-    g.end_time,
-    v.shape,
-    v.dtype,
-    v.tiling,
-    v.opcode,
-    v.op_name,
-    v.source_file,
-    v.source_line
-FROM runs AS r
-JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.peak_time AND g.end_time >= r.peak_time
-JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    p.offset_bytes,
+    p.size_bytes,
+    p.logical_bytes,
+    p.padding_bytes,
+    p.start_time,
+    p.end_time,
+    p.shape,
+    p.dtype,
+    p.tiling,
+    p.opcode,
+    p.op_name,
+    p.source_file,
+    p.source_line
+FROM buffers_at_peak AS p
 -- LEFT, though every value has an allocation: it keeps the optimizer from joining ranges with allocations by run_id alone.
-LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index;
+LEFT JOIN allocations AS a ON a.run_id = p.run_id AND a.allocation_index = p.allocation_index;

@@ -1,0 +1,45 @@
+-- title: Values that are live at the peak of their run, without their allocation's kind and color.
+-- note: As values_at_peak; a join with all allocations is saved, which takes longer than the rest.
+-- column run_id BIGINT: Number of the run.
+-- column value_id BIGINT: Id of the value within the run.
+-- column value VARCHAR: Defining instruction, with the shape index where the result is a tuple.
+-- column bytes_at_peak BIGINT: Bytes of the value at the peak slot, padding included.
+-- column peak_time BIGINT: Slot of the peak.
+-- column allocation_index BIGINT: Allocation that holds it.
+-- column offset_bytes BIGINT: Start within the allocation, bytes.
+-- column size_bytes BIGINT: Allocated size of the value, bytes.
+-- column logical_bytes BIGINT: Size without padding, bytes; NULL for tuples.
+-- column padding_bytes BIGINT: Padding, bytes; NULL for tuples and tokens.
+-- column start_time BIGINT: First slot at which it is live.
+-- column end_time BIGINT: Last slot at which it is live.
+-- column shape VARCHAR: Shape with layout.
+-- column dtype VARCHAR: Element type.
+-- column tiling VARCHAR: Tiles of the layout; NULL if not tiled.
+-- column opcode VARCHAR: Opcode of the defining instruction.
+-- column op_name VARCHAR: Name that the framework gave the operation.
+-- column source_file VARCHAR: Source file.
+-- column source_line BIGINT: Source line.
+CREATE OR REPLACE VIEW buffers_at_peak AS
+SELECT
+    v.run_id,
+    v.value_id,
+    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END AS bytes_at_peak,
+    r.peak_time,
+    v.allocation_index,
+    v.offset_bytes,
+    v.size_bytes,
+    v.logical_bytes,
+    v.padding_bytes,
+    g.start_time,
+    g.end_time,
+    v.shape,
+    v.dtype,
+    v.tiling,
+    v.opcode,
+    v.op_name,
+    v.source_file,
+    v.source_line
+FROM runs AS r
+JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.peak_time AND g.end_time >= r.peak_time
+JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id;
