@@ -14,12 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ingest.discover import Discovery, DumpSet, Problem, check_paths, discover, display
-from ingest.dump.names import ROLES, parse_stem
+from ingest.discover import check_paths, display
 from ingest.errors import (
     DatabaseError,
     DatabaseLocked,
@@ -36,23 +35,22 @@ from ingest.events import (
     Loaded,
     Planned,
     Published,
-    SetRejected,
     Unfinished,
     WaitingForLock,
 )
+from ingest.plan import as_reject, find_sets, plan_only, plan_tasks
 from ingest.query.digest import installed_digest, shipped_digest
-from ingest.store.database import HEAD, check_path, explain, open_database
+from ingest.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
+from ingest.store.database import HEAD, check_path, open_database
 from ingest.store.database import create as create_database
 from ingest.store.history import close_unfinished_imports, last_rejects, load_journal, update_times
 from ingest.store.import_lock import import_lock
 from ingest.store.journal import Journal, left_behind, open_journal, staging_folder, timestamp
 from ingest.store.known import (
     Known,
-    KnownRun,
     add_staged,
     fetch_known,
     has_saved_known,
-    is_unchanged,
     read_known,
     read_saved,
     save_known,
@@ -61,81 +59,19 @@ from ingest.store.memory import rare_collections
 from ingest.store.publish import check_place as check_snapshot_place
 from ingest.store.publish import publish_snapshot
 from ingest.store.window import finish_replacements, write_window
-from ingest.store.workers import default_jobs, stage_tasks
+from ingest.store.workers import default_jobs
+from ingest.summary import ImportSummary, Progress
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
 
     from ingest.store.history import LoadedJournal
-    from ingest.store.stage import Rejected, Staged, Task
+    from ingest.store.stage import Task
     from ingest.store.window import Window
 
-RETRY_SECONDS: Final = 1.5
-"""Pause before a set that was still being written is read again."""
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far an import is."""
-
-    step: str
-    """'read' or 'load'."""
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class ImportSummary:
-    """What an import did.
-
-    Attributes:
-        database: the file, absolute.
-        import_id: its row in `imports`; None for a dry run, and where nothing was worth a write (`imports`
-            gets the row with the next one).
-        status: ok, or rejects: some dumps were rejected.
-        found: dump sets found; loaded, unchanged, rejected and unfinished add up to it.
-        rows: rows staged, of all tables.
-        resumed: runs loaded that earlier, cut off imports had read.
-        by_copy: the database was replaced by a changed copy, because readers had it open.
-    """
-
-    database: str
-    import_id: int | None
-    status: str
-    found: int
-    loaded: int
-    unchanged: int
-    rejected: int
-    unfinished: int
-    rows: int
-    seconds: float
-    rejects: tuple[Rejected, ...] = ()
-    unfinished_sets: tuple[str, ...] = ()
-    dry_run: bool = False
-    resumed: int = 0
-    by_copy: bool = False
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """Sums over the calls of the workers."""
-
-    found: int = 0
-    loaded: int = 0
-    unchanged: int = 0
-    rows: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
-    unfinished: list[Task] = field(default_factory=list)
-    touched: list[tuple[int, tuple[str, str, int, int]]] = field(default_factory=list)
-
-    def add(self, staged: Staged) -> None:
-        self.loaded += staged.loaded
-        self.unchanged += staged.unchanged
-        self.rows += staged.rows
-        self.rejected += staged.rejected
-        self.unfinished += staged.unfinished
-        self.touched += [(touch.run_id, file) for touch in staged.touched for file in touch.files]
+__all__ = ["ImportSummary", "Progress", "import_dumps"]
 
 
 class _State(NamedTuple):
@@ -204,7 +140,7 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return _dry_run(names, target, rehash, read_hlo, started, tell)
+            return plan_only(names, target, rehash, read_hlo, started, tell)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
             run.read(jobs or default_jobs())
@@ -240,7 +176,7 @@ class _Import:
         self._wait_seconds = wait_seconds
         self._report = report
         self._tell = tell
-        self._outcome = _Outcome()
+        self._outcome = Outcome()
         self._pending: list[Journal] = []
         self._state = _State({})
         self._tasks: list[Task] = []
@@ -267,14 +203,14 @@ class _Import:
         for one in self._pending:
             one.remove_damaged_parts(HEAD)
         self._state = self._look()
-        found = _find(names, self._state.known, read_hlo=read_hlo)
+        found = find_sets(names, self._state.known, read_hlo=read_hlo)
         self._outcome.found = len(found.sets)
-        self._tasks, self._outcome.unchanged = _plan(
+        self._tasks, self._outcome.unchanged = plan_tasks(
             found.sets, self._state.known, rehash=rehash, read_hlo=read_hlo
         )
         known_from = "staging" if self._state.locked else "database"
         self._tell(Planned(len(found.sets), len(self._tasks), len(self._pending), known_from))
-        self._outcome.rejected += map(_problem, found.problems)
+        self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target,
             list(map(display, names)),
@@ -324,17 +260,19 @@ class _Import:
         """Stage what is new and close the journal; a failure is kept for after the load."""
         outcome = self._outcome
         for problem in outcome.rejected:
-            self._tell(_rejected(problem))
+            self._tell(set_rejected(problem))
         status = "ok"
         try:
-            _stage(self._tasks, self._journal, jobs, outcome, self._report, self._tell, self._make_in_advance)
+            read_tasks(
+                self._tasks, self._journal, jobs, outcome, self._report, self._tell, self._make_in_advance
+            )
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
         except (OSError, BrokenExecutor) as error:
-            self.failure, status = _staging_failed(self._target, error), "failed"
+            self.failure, status = reading_failed(self._target, error), "failed"
             self.failure.__cause__ = error
         self.status = "rejects" if outcome.rejected and status == "ok" else status
-        for name in _names(outcome.unfinished):
+        for name in set_names(outcome.unfinished):
             self._tell(Unfinished(name))
         self.kept = outcome.loaded
         # On disk it stays an interrupted one until all is done: that is what a kill makes of it.
@@ -351,7 +289,7 @@ class _Import:
         except OSError as error:
             self._journal = replace(self._journal, record=record)
             if self.failure is None:
-                self.failure = _staging_failed(self._target, error)
+                self.failure = reading_failed(self._target, error)
                 self.failure.__cause__ = error
 
     def _make_in_advance(self) -> None:
@@ -453,7 +391,7 @@ class _Import:
             outcome.rows,
             seconds,
             tuple(outcome.rejected),
-            _names(outcome.unfinished),
+            set_names(outcome.unfinished),
             resumed=self._resumed,
             by_copy=self._by_copy,
         )
@@ -470,156 +408,3 @@ class _Import:
             )
         )
         return summary
-
-
-def _dry_run(
-    names: Sequence[str],
-    target: str,
-    rehash: bool,
-    read_hlo: bool,
-    started: float,
-    tell: Callable[[Event], None],
-) -> ImportSummary:
-    """Tell what an import would read; nothing is locked or written."""
-    known: Known = {}
-    known_from = "database"
-    if os.path.exists(target):
-        try:
-            with open_database(target, read_only=True) as connection:
-                known = read_known(connection)
-        except DatabaseLocked:
-            known, known_from = read_saved(staging_folder(target)), "staging"
-    found = _find(names, known, read_hlo=read_hlo)
-    tasks, unchanged = _plan(found.sets, known, rehash=rehash, read_hlo=read_hlo)
-    problems = tuple(map(_problem, found.problems))
-    tell(Planned(len(found.sets), len(tasks), 0, known_from))
-    for problem in problems:
-        tell(_rejected(problem))
-    return ImportSummary(
-        target,
-        None,
-        "ok",
-        len(found.sets),
-        len(tasks),
-        unchanged,
-        len(problems),
-        0,
-        0,
-        time.monotonic() - started,
-        problems,
-        dry_run=True,
-    )
-
-
-def _find(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
-    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage."""
-    found = discover(names, known=_known_files(known), proto_alone=read_hlo)
-    sets = tuple(
-        one
-        for one in found.sets
-        if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
-    )
-    return replace(found, sets=sets)
-
-
-def _plan(sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool) -> tuple[list[Task], int]:
-    """Return a task for each set that must be read, and how many need not be."""
-    shown: dict[str, str] = {}
-    changed: list[tuple[int, DumpSet, list[KnownRun]]] = []
-    for number, dump_set in enumerate(sets):
-        if not read_hlo:
-            dump_set = _without_siblings(dump_set)
-        directory = shown.get(dump_set.directory)
-        if directory is None:
-            directory = shown[dump_set.directory] = display(dump_set.directory)
-        runs = known.get((directory, display(dump_set.stem)), [])
-        if rehash or not runs or not is_unchanged(dump_set, runs):
-            changed.append((number, dump_set, runs))
-    if not changed:
-        return [], len(sets)
-    from ingest.store.stage import Task  # imports all that reads dumps: 0.1 s
-
-    tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
-    return tasks, len(sets) - len(tasks)
-
-
-def _without_siblings(dump_set: DumpSet) -> DumpSet:
-    from ingest.store.siblings import ROLES
-
-    return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
-
-
-def _known_files(known: Known) -> set[tuple[str, str]]:
-    """Return (directory, file name) of the primary files that their names do not tell."""
-    return {
-        (directory, name)
-        for (directory, _), runs in known.items()
-        for run in runs
-        for role, name, *_ in run.files
-        if role == "primary" and not name.endswith(ROLES["primary"])
-    }
-
-
-def _staging_failed(target: str, error: OSError | BrokenExecutor) -> XbufError:
-    if isinstance(error, BrokenExecutor):
-        return XbufError(
-            f"{target}: a worker process was killed, probably for want of memory; run again with --jobs 1:"
-            " what was read until then is kept"
-        )
-    return explain(f"{staging_folder(target)}", error)
-
-
-def _rejected(one: Rejected) -> SetRejected:
-    return SetRejected(one.file, one.line, one.kind, one.message)
-
-
-def _names(tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Return the sets of tasks as paths, as the file system has them."""
-    return tuple(os.path.join(task.dump_set.directory, task.dump_set.stem) for task in tasks)
-
-
-def _problem(problem: Problem) -> Rejected:
-    from ingest.store.stage import Rejected
-
-    return Rejected(display(problem.path), None, None, None, "unreadable", display(problem.message), None)
-
-
-def _stage(
-    tasks: Sequence[Task],
-    journal: Journal,
-    jobs: int,
-    outcome: _Outcome,
-    report: Callable[[Progress], None],
-    tell: Callable[[Event], None],
-    meanwhile: Callable[[], None],
-) -> None:
-    """Stage all tasks; those still being written are tried once more after a pause."""
-    done = 0
-    for round_ in range(2):
-        if round_:
-            if not outcome.unfinished:
-                return
-            time.sleep(RETRY_SECONDS)
-            tasks, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
-            done -= len(tasks)
-        for count, staged in stage_tasks(tasks, journal, jobs, round_, meanwhile):
-            outcome.add(staged)
-            for one in staged.rejected:
-                tell(_rejected(one))
-            done += count
-            report(Progress("read", done, len(tasks) if not round_ else done))
-
-
-def _found_again(task: Task) -> Task:
-    """Return the task with the sizes and times that its files have now."""
-    members = []
-    for member in task.dump_set.members:
-        try:
-            status = os.stat(os.path.join(task.dump_set.directory, member.file_name))
-            members.append(member._replace(size=status.st_size, mtime_ns=status.st_mtime_ns))
-        except OSError:
-            members.append(member)  # gone: staging it again will say so
-    return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
-
-
-__all__ = ["ImportSummary", "Progress", "import_dumps"]

@@ -43,11 +43,11 @@ def stop():
     print("here", flush=True)
     sys.stdin.readline()
 if sys.argv[3] == "reading":
-    real = importer._stage
+    real = importer.read_tasks
     def stage(*arguments):
         stop()
         real(*arguments)
-    importer._stage = stage
+    importer.read_tasks = stage
 else:
     window = importer.write_window
     @contextmanager

@@ -1,0 +1,121 @@
+"""Plan an import: which dump sets are there, and which of them must be read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ingest.discover import Discovery, DumpSet, Problem, discover, display
+from ingest.dump.names import ROLES, parse_stem
+from ingest.errors import DatabaseLocked
+from ingest.events import Event, Planned
+from ingest.reading import set_rejected
+from ingest.store.database import open_database
+from ingest.store.journal import staging_folder
+from ingest.store.known import Known, KnownRun, is_unchanged, read_known, read_saved
+from ingest.summary import ImportSummary
+
+if TYPE_CHECKING:
+    from ingest.store.stage import Rejected, Task
+
+__all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks"]
+
+
+def find_sets(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
+    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage."""
+    found = discover(names, known=_known_files(known), proto_alone=read_hlo)
+    sets = tuple(
+        one
+        for one in found.sets
+        if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
+    )
+    return replace(found, sets=sets)
+
+
+def plan_tasks(
+    sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool
+) -> tuple[list[Task], int]:
+    """Return a task for each set that must be read, and how many need not be."""
+    shown: dict[str, str] = {}
+    changed: list[tuple[int, DumpSet, list[KnownRun]]] = []
+    for number, dump_set in enumerate(sets):
+        if not read_hlo:
+            dump_set = _without_siblings(dump_set)
+        directory = shown.get(dump_set.directory)
+        if directory is None:
+            directory = shown[dump_set.directory] = display(dump_set.directory)
+        runs = known.get((directory, display(dump_set.stem)), [])
+        if rehash or not runs or not is_unchanged(dump_set, runs):
+            changed.append((number, dump_set, runs))
+    if not changed:
+        return [], len(sets)
+    from ingest.store.stage import Task  # imports all that reads dumps: 0.1 s
+
+    tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
+    return tasks, len(sets) - len(tasks)
+
+
+def _without_siblings(dump_set: DumpSet) -> DumpSet:
+    from ingest.store.siblings import ROLES
+
+    return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
+
+
+def _known_files(known: Known) -> set[tuple[str, str]]:
+    """Return (directory, file name) of the primary files that their names do not tell."""
+    return {
+        (directory, name)
+        for (directory, _), runs in known.items()
+        for run in runs
+        for role, name, *_ in run.files
+        if role == "primary" and not name.endswith(ROLES["primary"])
+    }
+
+
+def as_reject(problem: Problem) -> Rejected:
+    """Return what keeps a file or directory from being searched, as a reject."""
+    from ingest.store.stage import Rejected
+
+    return Rejected(display(problem.path), None, None, None, "unreadable", display(problem.message), None)
+
+
+def plan_only(
+    names: Sequence[str],
+    target: str,
+    rehash: bool,
+    read_hlo: bool,
+    started: float,
+    tell: Callable[[Event], None],
+) -> ImportSummary:
+    """Tell what an import would read; nothing is locked or written."""
+    known: Known = {}
+    known_from = "database"
+    if os.path.exists(target):
+        try:
+            with open_database(target, read_only=True) as connection:
+                known = read_known(connection)
+        except DatabaseLocked:
+            known, known_from = read_saved(staging_folder(target)), "staging"
+    found = find_sets(names, known, read_hlo=read_hlo)
+    tasks, unchanged = plan_tasks(found.sets, known, rehash=rehash, read_hlo=read_hlo)
+    problems = tuple(map(as_reject, found.problems))
+    tell(Planned(len(found.sets), len(tasks), 0, known_from))
+    for problem in problems:
+        tell(set_rejected(problem))
+    return ImportSummary(
+        target,
+        None,
+        "ok",
+        len(found.sets),
+        len(tasks),
+        unchanged,
+        len(problems),
+        0,
+        0,
+        time.monotonic() - started,
+        problems,
+        dry_run=True,
+    )
