@@ -390,8 +390,10 @@ def check_colors(values: Iterable[tuple[str, ...]]) -> None:
             check_magnitude("color", "allocations", (int(value[4]),), f" value: <{value[0]} ")
 
 
-def check_operands(uses: Iterable[tuple[str, str, str]]) -> None:
+def check_operands(uses: Sequence[tuple[str, str, str]]) -> None:
     """Require the operand numbers of uses to fit 64 bits."""
+    if max(map(len, map(itemgetter(1), uses)), default=0) <= 18:
+        return
     for user, operand, _ in uses:
         if len(operand) > 18:
             check_magnitude("operand", "values", (int(operand),), f"  {user}, operand {operand}")
