@@ -12,6 +12,7 @@ import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
@@ -175,7 +176,10 @@ class _Search:
             self.entered_paths.add(directory)
             listing = _Listing(self, directory, descriptor, named)
             listing.read()
-            self.sets += listing.sets(self._known, self._proto_alone, only_named)
+            # By plain strings here, so that the search finds them in order: to sort tuples takes 0.15 s of
+            # 100,000 sets. Not before each file is looked at: in the directory's order that is faster.
+            found = listing.sets(self._known, self._proto_alone, only_named)
+            self.sets += sorted(found, key=itemgetter(1))
             return [] if only_named else listing.directories
         except OSError as error:
             self._cannot_enter(directory, error)
@@ -250,7 +254,7 @@ class _Listing:
                 if not (proto_alone and group[_PROTO]):
                     self._not_dumps += [entry.name for entry in group if entry and entry.name in self._named]
                     continue
-            members = tuple(self._members(group))
+            members = self._members(group)
             if members and (members[0].role == "primary" or proto_alone):
                 found = True
                 yield DumpSet(self._directory, stem, members)
@@ -280,7 +284,8 @@ class _Listing:
             self.directories.append(os.path.realpath(os.path.join(self._directory, entry.name)))
         return stat.S_ISREG(mode)
 
-    def _members(self, group: _Group) -> Iterator[Member]:
+    def _members(self, group: _Group) -> tuple[Member, ...]:
+        members: list[Member] = []
         for role, entry in zip(_ROLE_NAMES, group, strict=True):
             if entry is None:
                 continue
@@ -293,7 +298,8 @@ class _Listing:
             except OSError as error:
                 self._problem(entry.name, f"cannot be looked at: {error.strerror}")
                 continue
-            yield Member(role, entry.name, status.st_size, status.st_mtime_ns)
+            members.append(Member(role, entry.name, status.st_size, status.st_mtime_ns))
+        return tuple(members)
 
     def _sniff(self, known: Collection[tuple[str, str]], only_named: bool) -> None:
         """Add the files that their content shows to be primary files."""

@@ -116,7 +116,10 @@ def is_unchanged(dump_set: DumpSet, runs: list[KnownRun]) -> bool:
     """Tell whether a run of the same place recorded every member with its size and time."""
     for run in runs:
         recorded = [file[:4] for file in run.files]
-        if all(_as_recorded(member) in recorded for member in dump_set.members):
+        for member in dump_set.members:
+            if member not in recorded and _as_recorded(member) not in recorded:
+                break
+        else:
             return True
     return False
 
