@@ -49,11 +49,11 @@ from ingest.store.journal import Journal, left_behind, open_journal, staging_fol
 from ingest.store.known import (
     Known,
     add_staged,
-    fetch_known,
     has_saved_known,
+    keep_known,
     read_known,
     read_saved,
-    save_known,
+    write_known,
 )
 from ingest.store.memory import rare_collections, release_freed
 from ingest.store.publish import check_place as check_snapshot_place
@@ -328,7 +328,8 @@ class _Import:
         try:
             with self._window(patient=has_news) as window:
                 loaded = self._load_journals(window.connection)
-                known = fetch_known(window.connection) if has_news or not has_saved else None
+                if has_news or not has_saved:
+                    write_known(window.connection, self._staging)
         except DatabaseLocked:
             if has_news:
                 raise
@@ -338,8 +339,8 @@ class _Import:
         seconds = time.monotonic() - started
         for one in journals:
             one.remove()
-        if known is not None:
-            save_known(known, self._staging)
+        if has_news or not has_saved:
+            keep_known(self._staging)
         self._by_copy = window.by_copy
         self._import_id = loaded[-1].import_id
         self._resumed = sum(one.runs for one in loaded[:-1])

@@ -119,8 +119,8 @@ def test_hlo_and_protobuf_without_primary_are_left_out(tmp_path: Path) -> None:
         b"\xef\xbb\xbf" + _DUMP,
         _DUMP.replace(b"\n", b"\r\n"),
         b"BufferAssignment:",
-        gzip.compress(_DUMP * 5000),
-        gzip.compress(b"\xef\xbb\xbf" + _DUMP.replace(b"\n", b"\r\n")),
+        gzip.compress(_DUMP * 5000, mtime=0),
+        gzip.compress(b"\xef\xbb\xbf" + _DUMP.replace(b"\n", b"\r\n"), mtime=0),
         pa.compress(_DUMP * 50_000, codec="zstd", asbytes=True),
         pa.compress(_DUMP, codec="zstd", asbytes=True),
     ],
@@ -142,7 +142,8 @@ def test_renamed_dump_is_recognised_by_its_content(tmp_path: Path, name: str, co
     "content",
     [b"", b"\n", b"BufferAssignment", b"BufferAssignments:\n", b" BufferAssignment:\n", b"HloModule f\n",
      b"BufferAssignment: \n", b"\x1f\x8b", b"\x1f\x8b\x08\x00garbage", b"\x28\xb5\x2f\xfdgarbage",
-     gzip.compress(b"x"), pa.compress(b"no dump", codec="zstd", asbytes=True), b"\xff" * 600, b"\x00" * 600],
+     gzip.compress(b"x", mtime=0), pa.compress(b"no dump", codec="zstd", asbytes=True),
+     b"\xff" * 600, b"\x00" * 600],
 )  # fmt: skip
 def test_other_file_is_passed_over_in_a_directory_and_told_by_name(tmp_path: Path, content: bytes) -> None:
     """A directory may hold anything; a file that was asked for and is no dump is a problem."""

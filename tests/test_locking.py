@@ -27,7 +27,7 @@ from ingest.store.compact import compact_database
 from ingest.store.hold import ReadHold
 from ingest.store.import_lock import import_lock, lock_holder
 from ingest.store.journal import read_journals, staging_folder
-from ingest.store.known import fetch_known, save_known
+from ingest.store.known import keep_known, write_known
 from ingest.store.publish import publish_snapshot
 from ingest.store.window import write_window
 from tests.content import differences
@@ -109,7 +109,8 @@ def site(_first_import: Site, tmp_path: Path) -> Site:
     staging.mkdir(mode=0o700)
     with open_database(site.database) as connection:
         connection.execute("UPDATE runs SET dump_dir = ?", [str(site.dumps)])
-        save_known(fetch_known(connection), staging)
+        write_known(connection, staging)
+        keep_known(staging)
     return site
 
 

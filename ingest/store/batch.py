@@ -1,40 +1,32 @@
-"""Collect the rows of many dumps and write them as Parquet: the staged form of an import.
+"""Collect the rows of many dumps, which are staged together.
 
-Rows are kept column by column in Python lists and turned into Arrow once a batch. Shapes and instruction
-texts repeat by the thousand, so each distinct text of a batch is parsed once; columns derived from it are
-taken by index, and Parquet stores the text once. A staged row carries `run_no`, the place of its dump in
-the import, where the database has `run_id`.
+Rows are kept column by column in Python lists. Shapes and instruction texts repeat by the thousand, so each
+distinct text of a batch is kept once and parsed once. `ingest.store.arrow_rows` writes a batch as Parquet,
+`ingest.store.few_rows` one of few rows. A staged row carries `run_no`, the place of its dump in the import,
+where the database has `run_id`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
-from itertools import chain
 from typing import Any, Final, NamedTuple
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ingest.discover import display
 from ingest.dump.allocations import Header, ReuseLine
-from ingest.dump.instructions import parse_instruction
 from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
-from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.store.siblings import NO_SIBLINGS, Siblings, Source
 
-_INT: Final = pa.int64()
-_TEXT: Final = pa.string()
-_BOOL: Final = pa.bool_()
-_INTS: Final = pa.list_(pa.int64())
-_TEXTS: Final = pa.list_(pa.string())
+_INT: Final = "BIGINT"
+_TEXT: Final = "VARCHAR"
+_BOOL: Final = "BOOLEAN"
+_INTS: Final = "BIGINT[]"
+_TEXTS: Final = "VARCHAR[]"
 
-COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
+COLUMNS: Final[dict[str, dict[str, str]]] = {
     "allocations": {
         "allocation_index": _INT,
         "size_bytes": _INT,
@@ -86,7 +78,7 @@ COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
         "parent": _INT,
         "depth": _INT,
         "label": _TEXT,
-        "percent": pa.float64(),
+        "percent": "DOUBLE",
         "total_bytes": _INT,
         "current_bytes": _INT,
         "remaining_bytes": _INT,
@@ -145,7 +137,7 @@ COLUMNS: Final[dict[str, dict[str, pa.DataType]]] = {
 }
 """Columns that a batch collects, in the order of `ingest.store.schema`; `values` gets more from its texts."""
 
-_SHAPE_COLUMNS: Final[dict[str, pa.DataType]] = {
+SHAPE_COLUMNS: Final[dict[str, str]] = {
     "dtype": _TEXT,
     "dimensions": _INTS,
     "minor_to_major": _INTS,
@@ -154,20 +146,20 @@ _SHAPE_COLUMNS: Final[dict[str, pa.DataType]] = {
     "memory_space": _INT,
     "logical_bytes": _INT,
 }
-_INSTRUCTION_COLUMNS: Final[dict[str, pa.DataType]] = {
+INSTRUCTION_COLUMNS: Final[dict[str, str]] = {
     "opcode": _TEXT,
     "op_name": _TEXT,
     "source_file": _TEXT,
     "source_line": _INT,
     "stack_frame_id": _INT,
 }
-_SOURCE_COLUMNS: Final = {
+SOURCE_COLUMNS: Final = {
     "source_file": _TEXT,
     "source_line": _INT,
     "source_via": _TEXT,
     "source_frame_id": _INT,
 }
-_TOLD_COLUMNS: Final = {**_SOURCE_COLUMNS, "opcode": _TEXT, "op_name": _TEXT, "stack_frame_id": _INT}
+TOLD_COLUMNS: Final = {**SOURCE_COLUMNS, "opcode": _TEXT, "op_name": _TEXT, "stack_frame_id": _INT}
 """Columns in the order of `ingest.store.siblings.Source`."""
 
 TEXT_LIMIT: Final = 2000
@@ -213,20 +205,32 @@ class PeakMatcher:
 
 
 class Batch:
-    """Rows of any number of dumps, waiting to be written."""
+    """Rows of any number of dumps, waiting to be written.
+
+    Attributes:
+        rows: the columns of each table, in the order of `COLUMNS`; those that come later are empty.
+        runs: (run_no, rows) of each table, in the order of the rows.
+        shapes: the distinct shapes, numbered; `shape_numbers` has one for each value.
+        texts: the distinct instruction texts, numbered; `text_numbers` has one or None for each value.
+        sources: what the HLO module tells of each value's instruction.
+        position_counts: (ids of values, rows of each in `positions`) of each run.
+        use_counts: the same of `uses`.
+        size: rows collected.
+    """
 
     def __init__(self) -> None:
-        self._rows = {name: [[] for _ in columns] for name, columns in COLUMNS.items()}  # type: dict[str, list[list[Any]]]
-        self._runs: dict[str, list[tuple[int, int]]] = {name: [] for name in COLUMNS}
-        self._shapes: dict[str, int] = {}
-        self._shape_numbers: list[int] = []
-        self._texts: dict[str, int] = {}
-        self._text_numbers: list[int | None] = []
-        self._sources: list[Source | None] = []
-        self._position_counts: list[tuple[list[int], list[int]]] = []
-        self._use_counts: list[tuple[list[int], list[int]]] = []
+        self.rows: dict[str, list[list[Any]]] = {
+            name: [[] for _ in columns] for name, columns in COLUMNS.items()
+        }
+        self.runs: dict[str, list[tuple[int, int]]] = {name: [] for name in COLUMNS}
+        self.shapes: dict[str, int] = {}
+        self.shape_numbers: list[int] = []
+        self.texts: dict[str, int] = {}
+        self.text_numbers: list[int | None] = []
+        self.sources: list[Source | None] = []
+        self.position_counts: list[tuple[list[int], list[int]]] = []
+        self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
-        """Rows collected."""
 
     def add(self, run_no: int, dump: ParsedDump, beside: Siblings = NO_SIBLINGS) -> None:
         """Add every row of one checked dump and of what lies beside it."""
@@ -299,7 +303,7 @@ class Batch:
         if not values:
             return
         _, names, indices, phis, colors, _, _, shapes = zip(*values, strict=True)
-        columns = self._rows["values"]
+        columns = self.rows["values"]
         columns[0] += ids
         columns[1] += allocation_of
         columns[2] += names
@@ -308,27 +312,27 @@ class Batch:
         columns[5] += [int(color) if color else None for color in colors]
         columns[6] += offsets
         columns[7] += sizes
-        self._sources += map(sources.get, names)
+        self.sources += map(sources.get, names)
         self._count("values", run_no, len(ids))
-        number = self._shapes
-        self._shape_numbers += [number.setdefault(shape, len(number)) for shape in shapes]
+        number = self.shapes
+        self.shape_numbers += [number.setdefault(shape, len(number)) for shape in shapes]
         if used is None:
-            self._text_numbers += [None] * len(ids)
+            self.text_numbers += [None] * len(ids)
             return
-        self._text_numbers += map(self._text_number, (block[7] for block in used.blocks))
+        self.text_numbers += map(self._text_number, (block[7] for block in used.blocks))
         names, indices = zip(*used.positions, strict=True)
-        columns = self._rows["positions"]
+        columns = self.rows["positions"]
         columns[2] += names
         columns[3] += [index or "{}" for index in indices]
-        self._position_counts.append((list(ids), used.position_counts))
+        self.position_counts.append((list(ids), used.position_counts))
         self._count("positions", run_no, len(names))
         if used.uses:
             names, operands, indices = zip(*used.uses, strict=True)
-            columns = self._rows["uses"]
+            columns = self.rows["uses"]
             columns[2] += names
             columns[3] += map(int, operands)
             columns[4] += [index or "{}" for index in indices]
-            self._use_counts.append((list(ids), used.use_counts))
+            self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
 
     def add_siblings(self, run_no: int, beside: Siblings) -> None:
@@ -380,13 +384,13 @@ class Batch:
                 located.line,
                 located.via,
             )
-            for column, more in zip(self._rows["instructions"], columns, strict=True):
+            for column, more in zip(self.rows["instructions"], columns, strict=True):
                 column += more
             self._count("instructions", run_no, len(rows))
 
     def add_schedule(self, run_no: int, first_slot: int, names: Sequence[str]) -> None:
         """Add consecutive slots of the flattened schedule."""
-        times, instructions = self._rows["schedule"]
+        times, instructions = self.rows["schedule"]
         times += range(first_slot, first_slot + len(names))
         instructions += names
         self._count("schedule", run_no, len(names))
@@ -408,7 +412,7 @@ class Batch:
             handover: bytes handed over by each, None without a value.
             peak: what the peak list says of each.
         """
-        for column, more in zip(self._rows["ranges"], (ids, *ranges, handover, *peak), strict=True):
+        for column, more in zip(self.rows["ranges"], (ids, *ranges, handover, *peak), strict=True):
             column += more
         self._count("ranges", run_no, len(ids))
 
@@ -443,97 +447,20 @@ class Batch:
         ]
         self._extend("notices", run_no, rows)
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Return the collected rows as Arrow tables by name; tables without rows are left out."""
-        return {name: self._table(name) for name in COLUMNS if self._runs[name]}
-
     def _text_number(self, raw: str) -> int | None:
         text = instruction_text(raw)
-        return None if text is None else self._texts.setdefault(text, len(self._texts))
+        return None if text is None else self.texts.setdefault(text, len(self.texts))
 
     def _extend(self, name: str, run_no: int, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            for column, more in zip(self._rows[name], zip(*rows, strict=True), strict=True):
+            for column, more in zip(self.rows[name], zip(*rows, strict=True), strict=True):
                 column += more
             self._count(name, run_no, len(rows))
 
     def _count(self, name: str, run_no: int, rows: int) -> None:
         if rows:
-            self._runs[name].append((run_no, rows))
+            self.runs[name].append((run_no, rows))
             self.size += rows
-
-    def _table(self, name: str) -> pa.Table:
-        run_nos, counts = zip(*self._runs[name], strict=True)
-        arrays: dict[str, Any] = {"run_no": pa.array(np.repeat(run_nos, counts))}
-        columns = self._rows[name]
-        if name in ("positions", "uses"):
-            counted = self._position_counts if name == "positions" else self._use_counts
-            ids = np.fromiter(chain.from_iterable(ids for ids, _ in counted), np.int64)
-            per_value = np.fromiter(chain.from_iterable(counts for _, counts in counted), np.int64)
-            arrays["value_id"] = pa.array(np.repeat(ids, per_value))
-            starts = np.repeat(np.cumsum(per_value) - per_value, per_value)
-            arrays["position"] = pa.array(np.arange(len(starts)) - starts)
-        for (column, type_), rows in zip(COLUMNS[name].items(), columns, strict=True):
-            if column not in arrays:
-                arrays[column] = pa.array(rows, type_)
-        if name == "values":
-            arrays |= self._derived(arrays["size_bytes"])
-        return pa.table(arrays)
-
-    def _derived(self, sizes: pa.Array) -> dict[str, Any]:
-        """Return the columns of `values` that come from the shape and the instruction text."""
-        numbers = pa.array(self._shape_numbers, pa.int32())
-        derived: dict[str, Any] = {"shape": pa.DictionaryArray.from_arrays(numbers, list(self._shapes))}
-        shapes = [parse_shape(text) for text in self._shapes]
-        for column, type_ in _SHAPE_COLUMNS.items():
-            derived[column] = pa.array([getattr(shape, column) for shape in shapes], type_).take(numbers)
-        derived["padding_bytes"] = pc.subtract(sizes, derived["logical_bytes"])
-        numbers = pa.array(self._text_numbers, pa.int32())
-        texts = [parse_instruction(text) for text in self._texts]
-        for column, type_ in _INSTRUCTION_COLUMNS.items():
-            derived[column] = pa.array([getattr(text, column) for text in texts], type_).take(numbers)
-        derived |= self._located(derived)
-        derived["instruction_text"] = pa.DictionaryArray.from_arrays(
-            numbers, pa.array(list(self._texts), _TEXT)
-        )
-        return derived
-
-    def _located(self, derived: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of the source line, and those that fill in for missing instruction texts."""
-        own = pc.if_else(pc.is_valid(derived["source_file"]), "own", pa.scalar(None, _TEXT))
-        nowhere = pa.nulls(len(self._sources), _INT)
-        printed = {**derived, "source_via": own, "source_frame_id": nowhere}
-        if not any(self._sources):
-            return {name: printed[name] for name in _SOURCE_COLUMNS}
-        nothing = Source(None, None, None, None, None, None, None)
-        told = zip(*(source or nothing for source in self._sources), strict=True)
-        columns = {
-            name: pa.array(column, type_)
-            for (name, type_), column in zip(_TOLD_COLUMNS.items(), told, strict=True)
-        }
-        located = pc.is_valid(columns["source_file"])
-        without_text = pa.array([number is None for number in self._text_numbers])
-        return {
-            name: pc.if_else(located if name in _SOURCE_COLUMNS else without_text, column, printed[name])
-            for name, column in columns.items()
-        }
-
-
-def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
-    """Write each table to `directory/NAME{suffix}.parquet`."""
-    for name, table in tables.items():
-        texts = [field.name for field in table.schema if field.type != _INT and field.type != _BOOL]
-        pq.write_table(
-            table,
-            f"{directory}/{name}{suffix}.parquet",
-            compression="lz4",
-            use_dictionary=[
-                text for text in texts if text not in ("percent", "dimensions", "minor_to_major")
-            ],
-            # A text of a dictionary beyond this is written again for each row.
-            dictionary_pagesize_limit=64 << 20,
-            write_statistics=False,
-        )
 
 
 def _percent(text: str) -> float | None:

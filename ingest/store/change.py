@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from ingest.errors import DatabaseError
 from ingest.store.import_lock import OnWait, import_lock
 from ingest.store.journal import staging_folder
-from ingest.store.known import fetch_known, save_known
+from ingest.store.known import keep_known, write_known
 from ingest.store.window import Window, finish_replacements, write_window
 
 __all__ = ["change_database", "exclusive"]
@@ -42,5 +42,5 @@ def change_database(
     with exclusive(database, wait_seconds=wait_seconds, on_wait=on_wait) as staging:
         with write_window(database, staging, wait_seconds=wait_seconds, on_wait=on_wait) as window:
             yield window
-            known = fetch_known(window.connection)
-        save_known(known, staging_folder(database))
+            write_known(window.connection, staging_folder(database))
+        keep_known(staging_folder(database))

@@ -51,7 +51,7 @@ def load_journal(
         report: called with (transactions done, all).
     """
     record = journal.record
-    groups = list(_groups(journal.parts))
+    groups = list(_groups(connection, journal.parts))
     import_id = 0
     runs = 0
     for number, group in enumerate(groups, 1):
@@ -109,17 +109,18 @@ def update_times(
         connection.unregister("touched_files")
 
 
-def _groups(parts: Sequence[str]) -> list[list[str]]:
+def _groups(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> list[list[str]]:
     """Put parts together up to the rows of one transaction; one empty group when there are none."""
     groups: list[list[str]] = [[]]
     if not parts:
         return groups
-    import pyarrow.parquet as pq
-
     rows = 0
     for part in parts:
         files = [f"{part}/{name}" for name in os.listdir(part) if name.endswith(".parquet")]
-        size = sum(pq.read_metadata(file).num_rows for file in files)
+        counted = connection.execute(
+            "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($files)", {"files": files}
+        ).fetchone()
+        size = int(counted[0]) if counted else 0
         if groups[-1] and rows + size > LOAD_ROWS:
             groups.append([])
             rows = 0

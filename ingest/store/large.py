@@ -49,7 +49,6 @@ from ingest.dump.check import (
 from ingest.dump.live_range import UNAVAILABLE, scan_head
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
-from ingest.dump.names import without_compression
 from ingest.dump.notices import note
 from ingest.dump.oddities import note_blank_lines, note_missing_value, note_mixed, note_overlaps
 from ingest.dump.parse import START, scan_section
@@ -59,7 +58,8 @@ from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import BlockReader, FileRange
 from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
-from ingest.store.batch import Batch, PeakMatcher, write_tables
+from ingest.store.arrow_rows import batch_tables, write_tables
+from ingest.store.batch import Batch, PeakMatcher
 from ingest.store.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
 from ingest.store.memory import release_freed
 from ingest.store.pieces import (
@@ -80,7 +80,6 @@ from ingest.store.pieces import (
 )
 from ingest.store.siblings import NO_SIBLINGS, Source
 from ingest.store.stage import (
-    LARGE_BYTES,
     Staged,
     Task,
     file_rows,
@@ -96,8 +95,6 @@ from ingest.store.stage import (
 _T = TypeVar("_T")
 _RANGES_AT_ONCE: Final = 100_000
 _VALUES_AT_ONCE: Final = 50_000
-_USUAL_COMPRESSION: Final = 8
-"""Times that a compressed dump is larger than its file, at least; only a guess at how to stage it."""
 _READ_AFTER_FAULT: Final = 1 << 30
 """Bytes up to which a dump that breaks a rule is read on for a line that cannot be read."""
 _FIRST_SLOT: Final = re.compile(r"^    ([0-9]{1,18}):", re.M)
@@ -312,7 +309,7 @@ class LargeDump:
             in_order = values.take(pc.sort_indices(values["id"]))
             batch = Batch()
             batch.add_values(self._run_no, *value_lines(in_order), piece.used, self._sources_of(in_order))
-            write_tables(batch.tables(), self._directory, suffix)
+            write_tables(batch_tables(batch), self._directory, suffix)
             self.rows += batch.size
 
     def _note_orphan_color(self, orphans: pa.Table, reuse: list[ReuseLine]) -> None:
@@ -396,7 +393,7 @@ class LargeDump:
                 return
             batch = Batch()
             batch.add_values(self._run_no, *lines, None, self._sources_of(values))
-            write_tables(batch.tables(), self._directory, f"-{start // _VALUES_AT_ONCE:05d}")
+            write_tables(batch_tables(batch), self._directory, f"-{start // _VALUES_AT_ONCE:05d}")
             self.rows += batch.size
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
@@ -517,7 +514,7 @@ class LargeDump:
                 handed.slice(start, _RANGES_AT_ONCE).to_pylist(),
                 matcher.match(*columns),
             )
-            write_tables(batch.tables(), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
+            write_tables(batch_tables(batch), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
             self.rows += batch.size
 
     def _write_small_tables(self) -> None:
@@ -525,7 +522,7 @@ class LargeDump:
             self._small.add_tree(self._run_no, self._dump.tree)
         self._small.add_siblings(self._run_no, self._beside)
         self._small.add_notices(self._run_no, self._dump.notices)
-        write_tables(self._small.tables(), self._directory)
+        write_tables(batch_tables(self._small), self._directory)
         self.rows += self._small.size
 
 
@@ -540,18 +537,6 @@ class InThisProcess(Executor):
         except Exception as error:
             future.set_exception(error)
         return future
-
-
-def is_large(dump_set: DumpSet) -> bool:
-    """Tell whether a set is to be staged in pieces; where it is compressed, by a guess."""
-    size = 0
-    roles = set()
-    for member in dump_set.members:
-        if member.role in START:
-            roles.add(member.role)
-            is_compressed = without_compression(member.file_name) != member.file_name
-            size += member.size * (_USUAL_COMPRESSION if is_compressed else 1)
-    return "primary" in roles and size >= LARGE_BYTES
 
 
 def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged:

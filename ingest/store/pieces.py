@@ -32,7 +32,8 @@ from ingest.dump.records import Notice
 from ingest.dump.source import FileRange, read_range
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
 from ingest.errors import DumpError
-from ingest.store.batch import Batch, write_tables
+from ingest.store.arrow_rows import batch_tables, write_tables
+from ingest.store.batch import Batch
 from ingest.store.columns import as_list
 from ingest.store.memory import release_freed
 from ingest.store.siblings import Source
@@ -188,7 +189,7 @@ def scan_allocation_piece(
     values = None
     if not faults:
         batch.add_allocations(run_no, scan.headers, facts)
-        write_tables(batch.tables(), directory, suffix)
+        write_tables(batch_tables(batch), directory, suffix)
         owners = [place if place < 0 else scan.headers[place].allocation for place in places]
         values = _value_table(columns, ids, owners, sizes, offsets)
     return AllocationPiece(
@@ -255,7 +256,7 @@ def stage_used_piece(
             check_operands(used.uses)
         if not faults:
             batch.add_values(run_no, *lines, used, sources)
-            write_tables(batch.tables(), directory, suffix)
+            write_tables(batch_tables(batch), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
     return UsedPiece(used.features, used.notices, batch.size, without_text, faults)
 
@@ -276,7 +277,7 @@ def stage_sequence_piece(text: Text, first: int, line: int, file: str, where: Wh
     names = scan_sequence(_read(text), first, line, file, notices)
     batch = Batch()
     batch.add_schedule(run_no, first, names)
-    write_tables(batch.tables(), directory, suffix)
+    write_tables(batch_tables(batch), directory, suffix)
     return SequencePiece(first, len(names), notices, batch.size)
 
 

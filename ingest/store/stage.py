@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,15 +17,13 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-import pyarrow as pa
-
 from ingest.discover import DumpSet, display
 from ingest.dump import features
-from ingest.dump.names import parse_stem
+from ingest.dump.names import parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
-from ingest.store.batch import Batch, write_tables
+from ingest.store.batch import Batch
 from ingest.store.known import KnownRun
 from ingest.store.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
 
@@ -32,39 +31,43 @@ _Parsed = TypeVar("_Parsed")
 
 LARGE_BYTES: Final = 48 << 20
 """Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
+_USUAL_COMPRESSION: Final = 8
+"""Times that a compressed dump is larger than its file, at least; only a guess at how to stage it."""
+FEW_ROWS: Final = 20_000
+"""Up to so many rows are written without Arrow, whose import takes longer: 0.1 s with that of NumPy."""
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
 
-_RUN_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "run_no": pa.int64(),
-    "completes": pa.int64(),
-    "dump_dir": pa.string(),
-    "stem": pa.string(),
-    "module_id": pa.int64(),
-    "module_name": pa.string(),
-    "target": pa.string(),
-    "backend": pa.string(),
-    "stage": pa.string(),
-    "dump_time": pa.timestamp("us"),
-    "content_sha256": pa.string(),
-    "file_bytes": pa.int64(),
-    "format": pa.list_(pa.string()),
-    "total_bytes": pa.int64(),
-    "schedule_length": pa.int64(),
-    "printed_peak_time": pa.int64(),
-    "printed_peak_bytes": pa.int64(),
-    "peak_time": pa.int64(),
-    "peak_bytes": pa.int64(),
-    "has_values": pa.bool_(),
-    "has_ranges": pa.bool_(),
+_RUN_COLUMNS: Final[dict[str, str]] = {
+    "run_no": "BIGINT",
+    "completes": "BIGINT",
+    "dump_dir": "VARCHAR",
+    "stem": "VARCHAR",
+    "module_id": "BIGINT",
+    "module_name": "VARCHAR",
+    "target": "VARCHAR",
+    "backend": "VARCHAR",
+    "stage": "VARCHAR",
+    "dump_time": "TIMESTAMP",
+    "content_sha256": "VARCHAR",
+    "file_bytes": "BIGINT",
+    "format": "VARCHAR[]",
+    "total_bytes": "BIGINT",
+    "schedule_length": "BIGINT",
+    "printed_peak_time": "BIGINT",
+    "printed_peak_bytes": "BIGINT",
+    "peak_time": "BIGINT",
+    "peak_bytes": "BIGINT",
+    "has_values": "BOOLEAN",
+    "has_ranges": "BOOLEAN",
 }
-_FILE_COLUMNS: Final[dict[str, pa.DataType]] = {
-    "run_no": pa.int64(),
-    "role": pa.string(),
-    "file_name": pa.string(),
-    "file_bytes": pa.int64(),
-    "mtime_ns": pa.int64(),
-    "content_sha256": pa.string(),
+_FILE_COLUMNS: Final[dict[str, str]] = {
+    "run_no": "BIGINT",
+    "role": "VARCHAR",
+    "file_name": "VARCHAR",
+    "file_bytes": "BIGINT",
+    "mtime_ns": "BIGINT",
+    "content_sha256": "VARCHAR",
 }
 
 
@@ -122,6 +125,18 @@ class Staged:
         self.unfinished += other.unfinished
 
 
+def is_large(dump_set: DumpSet) -> bool:
+    """Tell whether a set is to be staged in pieces; where it is compressed, by a guess."""
+    size = 0
+    roles = set()
+    for member in dump_set.members:
+        if member.role in START:
+            roles.add(member.role)
+            is_compressed = without_compression(member.file_name) != member.file_name
+            size += member.size * (_USUAL_COMPRESSION if is_compressed else 1)
+    return "primary" in roles and size >= LARGE_BYTES
+
+
 def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     """Parse the sets and write those that are new or changed to the part directory `part`.
 
@@ -172,8 +187,7 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
     if runs:
         unnamed = f"{part}.tmp"
         os.mkdir(unnamed, mode=0o700)
-        write_tables(batch.tables(), unnamed)
-        write_run_tables(unnamed, runs, files)
+        _write(unnamed, batch, runs, files)
         os.rename(unnamed, part)
         result.add(Staged(loaded=len(runs), rows=batch.size + len(runs), part=part))
     return large
@@ -205,7 +219,26 @@ def write_run_tables(
     directory: str, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
     """Write the staged rows of `runs` and `run_files`."""
-    write_tables({"runs": _table(_RUN_COLUMNS, runs), "run_files": _table(_FILE_COLUMNS, files)}, directory)
+    from ingest.store.arrow_rows import table_of, write_tables
+
+    write_tables(
+        {"runs": table_of(_RUN_COLUMNS, runs), "run_files": table_of(_FILE_COLUMNS, files)}, directory
+    )
+
+
+def _write(
+    directory: str, batch: Batch, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
+) -> None:
+    """Write all rows of a part; without Arrow where they are few and it is not imported yet."""
+    if batch.size <= FEW_ROWS and "pyarrow" not in sys.modules:
+        from ingest.store.few_rows import write_few
+
+        write_few(directory, batch, {"runs": (_RUN_COLUMNS, runs), "run_files": (_FILE_COLUMNS, files)})
+        return
+    from ingest.store.arrow_rows import batch_tables, write_tables
+
+    write_tables(batch_tables(batch), directory)
+    write_run_tables(directory, runs, files)
 
 
 def parse_unless_unfinished(
@@ -389,10 +422,3 @@ def file_rows(task: Task, sha256: dict[str, str]) -> list[tuple[Any, ...]]:
 def member_row(member: Any) -> tuple[str, str, int, int]:
     """Return (role, file name, size, mtime) of a member, the name fit to store."""
     return member.role, display(member.file_name), member.size, member.mtime_ns
-
-
-def _table(columns: dict[str, pa.DataType], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    arrays = zip(*rows, strict=True)
-    return pa.table(
-        {name: pa.array(array, type_) for (name, type_), array in zip(columns.items(), arrays, strict=True)}
-    )

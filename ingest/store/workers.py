@@ -55,8 +55,7 @@ def stage_tasks(
     """
     if not tasks:
         return
-    from ingest.store.large import is_large, stage_large
-    from ingest.store.stage import stage_sets
+    from ingest.store.stage import is_large, stage_sets
 
     large = [task for task in tasks if is_large(task.dump_set)]
     chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
@@ -66,6 +65,9 @@ def stage_tasks(
             yield len(chunk), stage_sets(chunk, part)
         return
     from concurrent.futures import ProcessPoolExecutor  # imports multiprocessing's queues: 10 ms
+
+    # Arrow with it, once for all workers, who share its memory.
+    from ingest.store.large import stage_large
 
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
         waiting: dict[Future[Staged], int] = {}
