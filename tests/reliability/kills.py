@@ -332,7 +332,9 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**9)
-    parser.add_argument("--every-step", action="store_true")
+    parser.add_argument(
+        "--every-step", type=int, nargs="?", const=1, metavar="N", help="kill at each step, or at each N-th"
+    )
     parser.add_argument("--dumps", type=int, default=60, help="how many dumps are imported")
     arguments = parser.parse_args()
     chooser, tally, begun = random.Random(arguments.seed), Tally(), time.monotonic()
@@ -347,8 +349,9 @@ def main() -> None:
             for way in (Way(False, 1, True), Way(True, 1, True)):
                 steps = site.steps(way)
                 print(f"{way}: {steps} steps", flush=True)
-                for step in range(1, steps + 1):
+                for step in range(1, steps + 1, arguments.every_step):
                     attack(site, way, chooser, tally, step=step, again=0)
+                print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
         while not arguments.every_step and tally.kills < arguments.kills:
             attack(site, chooser.choice(WAYS), chooser, tally)
             print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)

@@ -26,6 +26,7 @@ from ingest import import_dumps
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
 from ingest.store.database import open_database
+from ingest.store.window import sync
 from tests.dump_sets import DATA
 from tests.reliability.kills import ROOT
 from tests.shells import Shell, ShellError
@@ -241,6 +242,7 @@ def _import_once(start: Place, grown: Path, folder: Path, by_copy: bool) -> Wind
     folder.mkdir()
     database = folder / "xbuf.duckdb"
     shutil.copy(grown, database)
+    sync(str(database))  # or the first checkpoint of the import writes the whole file to disk
     reader = Shell(database, read_only=True) if by_copy else None
     probe = subprocess.Popen(
         [sys.executable, "-c", _PROBE, str(database)],
