@@ -7,16 +7,16 @@
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
 -- column total_agrees BOOLEAN: sum of allocations equals the printed total; NULL where none is printed
--- column printed_total_bytes BIGINT [bytes]: total as printed
--- column total_bytes BIGINT [bytes]: sum of allocations
 -- column peak_agrees BOOLEAN: the printed slot is a peak; NULL where none is printed
--- column printed_peak_time BIGINT [slots]: slot of the peak as printed
--- column peak_time BIGINT [slots]: slot of the peak
+-- column understated_percent DOUBLE [percent]: how far the printed slot is below the peak
 -- column live_at_printed_bytes BIGINT [bytes]: bytes live at the printed slot
 -- column peak_bytes BIGINT [bytes]: bytes live at the peak
--- column understated_percent DOUBLE [percent]: how far the printed slot is below the peak
--- column printed_peak_bytes BIGINT [bytes]: sum of the printed peak list, unpadded
 -- column module VARCHAR: module of the run
+-- column printed_total_bytes BIGINT [bytes]: total as printed
+-- column total_bytes BIGINT [bytes]: sum of allocations
+-- column printed_peak_time BIGINT [slots]: slot of the peak as printed
+-- column peak_time BIGINT [slots]: slot of the peak
+-- column printed_peak_bytes BIGINT [bytes]: sum of the printed peak list, unpadded
 PREPARE agreement AS
 WITH at_printed AS (
     SELECT
@@ -32,16 +32,16 @@ judged AS (
     SELECT
         r.run_id,
         m.total_bytes = r.total_bytes AS total_agrees,
-        r.total_bytes AS printed_total_bytes,
-        m.total_bytes,
         p.bytes = r.peak_bytes AS peak_agrees,
-        r.printed_peak_time,
-        r.peak_time,
+        100.0 * (r.peak_bytes - p.bytes) / nullif(r.peak_bytes, 0) AS understated_percent,
         p.bytes AS live_at_printed_bytes,
         r.peak_bytes,
-        100.0 * (r.peak_bytes - p.bytes) / nullif(r.peak_bytes, 0) AS understated_percent,
-        r.printed_peak_bytes,
-        r.module
+        r.module,
+        r.total_bytes AS printed_total_bytes,
+        m.total_bytes,
+        r.printed_peak_time,
+        r.peak_time,
+        r.printed_peak_bytes
     FROM selected_runs($run, $label, $module) AS r
     JOIN run_summary AS m USING (run_id)
     LEFT JOIN at_printed AS p USING (run_id)

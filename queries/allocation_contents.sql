@@ -7,18 +7,18 @@
 -- parameter top BIGINT = 50: rows to show, largest values first
 -- column run_id BIGINT: number of the run
 -- column allocation_index BIGINT: number of the allocation
--- column allocation_bytes BIGINT [bytes]: its size
--- column kind VARCHAR: its kind
--- column color BIGINT: its memory space
 -- column size_bytes BIGINT [bytes]: size of the value
 -- column offset_bytes BIGINT [bytes]: where the value starts
 -- column value VARCHAR: the value; NULL for an allocation without values
--- column shape VARCHAR: its shape with layout
+-- column source VARCHAR: source file and line
 -- column opcode VARCHAR: opcode of its instruction
+-- column shape VARCHAR: its shape with layout
+-- column op_name VARCHAR: name that the framework gave the operation
 -- column start_time BIGINT [slots]: first slot at which it is live; NULL without a live range
 -- column end_time BIGINT [slots]: last slot at which it is live
--- column op_name VARCHAR: name that the framework gave the operation
--- column source VARCHAR: source file and line
+-- column allocation_bytes BIGINT [bytes]: its size
+-- column kind VARCHAR: its kind
+-- column color BIGINT: its memory space
 -- column module VARCHAR: module of the run
 PREPARE allocation_contents AS
 WITH chosen AS (
@@ -32,18 +32,18 @@ WITH chosen AS (
 SELECT
     c.run_id,
     c.allocation_index,
-    c.size_bytes AS allocation_bytes,
-    c.kind,
-    c.color,
     v.size_bytes,
     v.offset_bytes,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    v.shape,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
     v.opcode,
+    v.shape,
+    v.op_name,
     g.start_time,
     g.end_time,
-    v.op_name,
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    c.size_bytes AS allocation_bytes,
+    c.kind,
+    c.color,
     c.module
 FROM chosen AS c
 LEFT JOIN "values" AS v ON v.run_id = c.run_id AND v.allocation_index = c.allocation_index

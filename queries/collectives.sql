@@ -5,14 +5,14 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
+-- column collective VARCHAR: kind of collective
 -- column size_bytes BIGINT [bytes]: size of the buffer
 -- column bytes_at_peak BIGINT [bytes]: its bytes at the peak; NULL without live ranges
--- column collective VARCHAR: kind of collective
 -- column value VARCHAR: the buffer
--- column opcode VARCHAR: opcode of its instruction, NULL where the dump does not tell
+-- column source VARCHAR: source file and line
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
--- column source VARCHAR: source file and line
+-- column opcode VARCHAR: opcode of its instruction, NULL where the dump does not tell
 -- column module VARCHAR: module of the run
 PREPARE collectives AS
 WITH found AS MATERIALIZED (
@@ -33,21 +33,21 @@ WITH found AS MATERIALIZED (
 )
 SELECT
     v.run_id,
+    regexp_extract(
+        f.name,
+        '^(ragged-all-to-all|all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast)'
+    ) AS collective,
     v.size_bytes,
     CASE WHEN r.peak_time IS NOT NULL THEN
         coalesce(CASE WHEN r.peak_time BETWEEN g.start_time AND g.end_time THEN
             v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END
         END, 0)
     END AS bytes_at_peak,
-    regexp_extract(
-        f.name,
-        '^(ragged-all-to-all|all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|collective-broadcast)'
-    ) AS collective,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    v.opcode,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
     v.shape,
     v.op_name,
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    v.opcode,
     r.module
 FROM found AS f
 JOIN selected_runs() AS r ON r.run_id = f.run_id

@@ -5,25 +5,25 @@
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the allocation
+-- column percent DOUBLE [percent]: share of all allocations of the run
 -- column value VARCHAR: the constant
 -- column shape VARCHAR: its shape with layout
--- column op_name VARCHAR: name that the framework gave the operation
 -- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
 -- column allocation_index BIGINT: number of the allocation
 -- column color BIGINT: memory space
--- column percent DOUBLE [percent]: share of all allocations of the run
 -- column module VARCHAR: module of the run
 PREPARE constants AS
 SELECT
     a.run_id,
     any_value(a.size_bytes) AS size_bytes,
+    100.0 * any_value(a.size_bytes) / nullif(any_value(m.total_bytes), 0) AS percent,
     arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS "value",
     arg_min(v.shape, (-v.size_bytes, v.value_id)) AS shape,
-    arg_min(v.op_name, (-v.size_bytes, v.value_id)) AS op_name,
     arg_min(v.source_file || coalesce(':' || v.source_line, ''), (-v.size_bytes, v.value_id)) AS source,
+    arg_min(v.op_name, (-v.size_bytes, v.value_id)) AS op_name,
     a.allocation_index,
     any_value(a.color) AS color,
-    100.0 * any_value(a.size_bytes) / nullif(any_value(m.total_bytes), 0) AS percent,
     any_value(r.module) AS module
 FROM selected_runs($run, $label, $module) AS r
 JOIN run_summary AS m USING (run_id)

@@ -10,11 +10,11 @@
 -- column status VARCHAR: honoured, missed or no fit
 -- column size_bytes BIGINT [bytes]: size of the parameter's allocation
 -- column parameter_number BIGINT: number of the parameter, from 0
--- column parameter_index VARCHAR: which part of the parameter; {} is the whole
 -- column name VARCHAR: name that the program gave it, else its instruction
 -- column result VARCHAR: value that shares its memory, or that could have
 -- column declared VARCHAR: may or must, as the module's input_output_alias declares; none; NULL if not told
 -- column shape VARCHAR: shape of the parameter
+-- column parameter_index VARCHAR: which part of the parameter; {} is the whole
 -- column allocation_index BIGINT: number of the parameter's allocation
 -- column module VARCHAR: module of the run
 PREPARE donation AS
@@ -133,11 +133,11 @@ SELECT
     s.status,
     s.size_bytes,
     s.parameter_number,
-    a.parameter_shape_index AS parameter_index,
     coalesce(v.op_name, v.instruction) AS name,
     coalesce(d."value", CASE WHEN f.shape_index = '{}' THEN f.instruction ELSE f.instruction || f.shape_index END) AS result,
     CASE WHEN h.run_id IS NOT NULL THEN coalesce(s.kind, 'none') END AS declared,
     v.shape,
+    a.parameter_shape_index AS parameter_index,
     s.allocation_index,
     c.module
 FROM shown AS s

@@ -10,22 +10,22 @@
 -- column run_id BIGINT: number of the run
 -- column fits BOOLEAN: needed is at most the limit
 -- column needed_bytes BIGINT [bytes]: sum of the allocations of that memory space
--- column limit_bytes BIGINT [bytes]: size of the memory
 -- column headroom_bytes BIGINT [bytes]: limit minus needed; negative if it does not fit
 -- column percent DOUBLE [percent]: needed as a share of the limit
--- column color BIGINT: memory space
 -- column space VARCHAR: its name, NULL if unknown
+-- column color BIGINT: memory space
+-- column limit_bytes BIGINT [bytes]: size of the memory
 PREPARE fits_in_memory AS
 SELECT
     any_value(r.module) AS module,
     a.run_id,
     sum(a.size_bytes) <= ($gib * 1073741824)::BIGINT AS fits,
     sum(a.size_bytes)::BIGINT AS needed_bytes,
-    ($gib * 1073741824)::BIGINT AS limit_bytes,
     (($gib * 1073741824)::BIGINT - sum(a.size_bytes))::BIGINT AS headroom_bytes,
     100.0 * sum(a.size_bytes) / nullif(($gib * 1073741824)::BIGINT, 0) AS percent,
+    any_value(s.space) AS space,
     a.color,
-    any_value(s.space) AS space
+    ($gib * 1073741824)::BIGINT AS limit_bytes
 FROM selected_runs($run, $label, $module) AS r
 JOIN allocations AS a ON a.run_id = r.run_id AND a.color = $color AND a.kind <> 'thread-local'
 LEFT JOIN memory_spaces AS s ON s.backend = r.backend AND s.color = a.color

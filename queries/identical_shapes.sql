@@ -10,8 +10,8 @@
 -- column bytes BIGINT [bytes]: their bytes
 -- column each_bytes BIGINT [bytes]: size of one
 -- column shape VARCHAR: shape with layout
--- column opcodes VARCHAR: opcodes that made them
 -- column names VARCHAR: their names, at most 10
+-- column opcodes VARCHAR: opcodes that made them
 -- column module VARCHAR: module of the run
 PREPARE identical_shapes AS
 WITH alike AS (
@@ -41,7 +41,7 @@ named AS (
     JOIN buffers_at_peak AS p ON p.run_id = a.run_id AND p.shape = a.shape AND p.bytes_at_peak > 0
     GROUP BY p.run_id, p.shape
 )
-SELECT a.run_id, a.buffers, a.bytes, a.each_bytes, a.shape, n.opcodes, n.names, a.module
+SELECT a.run_id, a.buffers, a.bytes, a.each_bytes, a.shape, n.names, n.opcodes, a.module
 FROM alike AS a
 JOIN named AS n ON n.run_id = a.run_id AND n.shape = a.shape
 ORDER BY a.bytes DESC, a.run_id, a.shape;

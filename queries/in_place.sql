@@ -12,11 +12,11 @@
 -- column verdict VARCHAR: in place or copied; NULL if unknown
 -- column size_bytes BIGINT [bytes]: size of the result
 -- column value VARCHAR: the result
--- column opcode VARCHAR: opcode of its instruction
 -- column operand VARCHAR: operand that it shares its memory with, or that was copied
 -- column shape VARCHAR: shape of the result
--- column op_name VARCHAR: name that the framework gave the operation
 -- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column opcode VARCHAR: opcode of its instruction
 -- column module VARCHAR: module of the run
 PREPARE in_place AS
 WITH updates AS (
@@ -60,11 +60,11 @@ judged AS (
         CASE o.shared WHEN true THEN 'in place' WHEN false THEN 'copied' END AS verdict,
         u.size_bytes,
         CASE WHEN u.shape_index = '{}' THEN u.instruction ELSE u.instruction || u.shape_index END AS "value",
-        u.opcode,
         o.operand,
         u.shape,
-        u.op_name,
         u.source_file || coalesce(':' || u.source_line, '') AS source,
+        u.op_name,
+        u.opcode,
         u.module,
         u.value_id
     FROM updates AS u

@@ -10,15 +10,15 @@
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the allocation
 -- column color BIGINT: memory space
--- column space VARCHAR: name of the memory space, NULL if unknown
 -- column tiling VARCHAR: tiles of the layout, NULL if not tiled
 -- column shape VARCHAR: shape of the value that leaves
 -- column value VARCHAR: that value
 -- column kind VARCHAR: output, or parameter+output (donated)
--- column opcode VARCHAR: opcode of its instruction
--- column allocation_index BIGINT: number of the allocation
--- column op_name VARCHAR: name that the framework gave the operation
 -- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column opcode VARCHAR: opcode of its instruction
+-- column space VARCHAR: name of the memory space, NULL if unknown
+-- column allocation_index BIGINT: number of the allocation
 -- column module VARCHAR: module of the run
 PREPARE largest_live_out AS
 WITH chosen AS (
@@ -45,15 +45,15 @@ SELECT
     c.run_id,
     c.size_bytes,
     c.color,
-    s.space,
     v.tiling,
     v.shape,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     c.kind,
-    v.opcode,
-    c.allocation_index,
-    v.op_name,
     v.source_file || coalesce(':' || v.source_line, '') AS source,
+    v.op_name,
+    v.opcode,
+    s.space,
+    c.allocation_index,
     c.module
 FROM chosen AS c
 LEFT JOIN leaving AS l ON l.run_id = c.run_id AND l.allocation_index = c.allocation_index

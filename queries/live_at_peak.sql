@@ -9,12 +9,12 @@
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes at the peak, padding included
 -- column percent DOUBLE [percent]: share of the run's peak
--- column cumulative_bytes BIGINT [bytes]: sum down to this row, within the run
 -- column value VARCHAR: what is live
+-- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
--- column op_name VARCHAR: name that the framework gave the operation
--- column source VARCHAR: source file and line
+-- column cumulative_bytes BIGINT [bytes]: sum down to this row, within the run
 -- column kind VARCHAR: kind of its allocation
 -- column color BIGINT: memory space
 -- column peak_time BIGINT [slots]: slot of the peak
@@ -32,14 +32,14 @@ SELECT
     p.run_id,
     p.bytes_at_peak AS bytes,
     100.0 * p.bytes_at_peak / nullif(r.peak_bytes, 0) AS percent,
+    p."value",
+    p.source_file || coalesce(':' || p.source_line, '') AS source,
+    p.op_name,
+    p.opcode,
+    p.shape,
     (sum(p.bytes_at_peak) OVER (
         PARTITION BY p.run_id ORDER BY p.bytes_at_peak DESC, p.value_id ROWS UNBOUNDED PRECEDING
     ))::BIGINT AS cumulative_bytes,
-    p."value",
-    p.opcode,
-    p.shape,
-    p.op_name,
-    p.source_file || coalesce(':' || p.source_line, '') AS source,
     a.kind,
     a.color,
     p.peak_time,

@@ -9,16 +9,16 @@
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the buffer
 -- column slots BIGINT [slots]: slots in which it is live
--- column percent DOUBLE [percent]: slots as a share of the schedule
 -- column value VARCHAR: the buffer
 -- column last_use VARCHAR: instruction that reads it last
+-- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
+-- column shape VARCHAR: its shape with layout
+-- column percent DOUBLE [percent]: slots as a share of the schedule
 -- column live_out BOOLEAN: its allocation leaves the program
 -- column start_time BIGINT [slots]: first slot at which it is live
 -- column end_time BIGINT [slots]: last slot at which it is live
 -- column opcode VARCHAR: opcode of its instruction
--- column shape VARCHAR: its shape with layout
--- column op_name VARCHAR: name that the framework gave the operation
--- column source VARCHAR: source file and line
 -- column module VARCHAR: module of the run
 PREPARE longest_lived AS
 WITH longest AS MATERIALIZED (
@@ -54,16 +54,16 @@ SELECT
     l.run_id,
     l.size_bytes,
     l.slots,
-    100.0 * l.slots / nullif(r.schedule_length + 1, 0) AS percent,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     u.instruction AS last_use,
+    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    v.op_name,
+    v.shape,
+    100.0 * l.slots / nullif(r.schedule_length + 1, 0) AS percent,
     l.maybe_live_out AS live_out,
     l.start_time,
     l.end_time,
     v.opcode,
-    v.shape,
-    v.op_name,
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
     r.module
 FROM longest AS l
 JOIN selected_runs() AS r ON r.run_id = l.run_id

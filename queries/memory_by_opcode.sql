@@ -9,10 +9,10 @@
 -- column percent DOUBLE [percent]: share of the run's peak
 -- column opcode VARCHAR: opcode of the defining instruction, NULL where the dump does not tell
 -- column values BIGINT [count]: values
--- column largest_bytes BIGINT [bytes]: bytes of the largest of them
 -- column largest VARCHAR: the largest of them
 -- column shape VARCHAR: shape of the largest
 -- column module VARCHAR: module of the run
+-- column largest_bytes BIGINT [bytes]: bytes of the largest of them
 PREPARE memory_by_opcode AS
 WITH chosen AS (
     -- Every run gives at least one row, so no more than the $top highest peaks can be shown.
@@ -28,10 +28,10 @@ SELECT
     100.0 * sum(p.bytes_at_peak) / nullif(any_value(r.peak_bytes), 0) AS percent,
     p.opcode,
     count(*) AS "values",
-    max(p.bytes_at_peak) AS largest_bytes,
     arg_min(p."value", (-p.bytes_at_peak, p.value_id)) AS largest,
     arg_min(p.shape, (-p.bytes_at_peak, p.value_id)) AS shape,
-    any_value(r.module) AS module
+    any_value(r.module) AS module,
+    max(p.bytes_at_peak) AS largest_bytes
 FROM chosen AS r
 JOIN buffers_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0

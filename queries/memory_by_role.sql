@@ -9,8 +9,8 @@
 -- column bytes BIGINT [bytes]: sum of the allocations
 -- column percent DOUBLE [percent]: share of the run's total
 -- column allocations BIGINT [count]: allocations
--- column largest_bytes BIGINT [bytes]: largest allocation
 -- column module VARCHAR: module of the run
+-- column largest_bytes BIGINT [bytes]: largest allocation
 PREPARE memory_by_role AS
 SELECT
     a.run_id,
@@ -24,8 +24,8 @@ SELECT
     sum(a.size_bytes)::BIGINT AS bytes,
     100.0 * sum(a.size_bytes) / nullif(sum(sum(a.size_bytes)) OVER (PARTITION BY a.run_id), 0) AS percent,
     count(*) AS allocations,
-    max(a.size_bytes) AS largest_bytes,
-    any_value(r.module) AS module
+    any_value(r.module) AS module,
+    max(a.size_bytes) AS largest_bytes
 FROM selected_runs($run, $label, $module) AS r
 JOIN allocations AS a USING (run_id)
 GROUP BY a.run_id, a.kind

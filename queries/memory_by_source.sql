@@ -11,9 +11,9 @@
 -- column percent DOUBLE [percent]: share of the run's peak
 -- column owner VARCHAR: source line, file, operation name or scope; NULL where the dump does not tell
 -- column values BIGINT [count]: values
--- column largest_bytes BIGINT [bytes]: bytes of the largest of them
 -- column largest VARCHAR: the largest of them
 -- column module VARCHAR: module of the run
+-- column largest_bytes BIGINT [bytes]: bytes of the largest of them
 PREPARE memory_by_source AS
 WITH chosen AS (
     -- Every run gives at least one row, so no more than the $top highest peaks can be shown.
@@ -34,9 +34,9 @@ SELECT
         ELSE p.source_file || coalesce(':' || p.source_line, '')
     END AS owner,
     count(*) AS "values",
-    max(p.bytes_at_peak) AS largest_bytes,
     arg_min(p."value", (-p.bytes_at_peak, p.value_id)) AS largest,
-    any_value(r.module) AS module
+    any_value(r.module) AS module,
+    max(p.bytes_at_peak) AS largest_bytes
 FROM chosen AS r
 JOIN buffers_at_peak AS p USING (run_id)
 WHERE p.bytes_at_peak > 0

@@ -10,10 +10,10 @@
 -- column place VARCHAR: host or device
 -- column bytes BIGINT [bytes]: allocations without thread-local ones
 -- column percent DOUBLE [percent]: share of the run's allocations without thread-local ones
--- column thread_local_bytes BIGINT [bytes]: thread-local allocations
--- column temp_bytes BIGINT [bytes]: temporary arenas, part of bytes
--- column allocations BIGINT [count]: allocations
 -- column module VARCHAR: module of the run
+-- column temp_bytes BIGINT [bytes]: temporary arenas, part of bytes
+-- column thread_local_bytes BIGINT [bytes]: thread-local allocations
+-- column allocations BIGINT [count]: allocations
 PREPARE memory_by_space AS
 SELECT
     a.run_id,
@@ -22,10 +22,10 @@ SELECT
     any_value(s.place) AS place,
     (coalesce(sum(a.size_bytes) FILTER (a.kind <> 'thread-local'), 0))::BIGINT AS bytes,
     100.0 * bytes / nullif(sum(bytes) OVER (PARTITION BY a.run_id), 0) AS percent,
-    (coalesce(sum(a.size_bytes) FILTER (a.kind = 'thread-local'), 0))::BIGINT AS thread_local_bytes,
+    any_value(r.module) AS module,
     (coalesce(sum(a.size_bytes) FILTER (a.kind = 'temp'), 0))::BIGINT AS temp_bytes,
-    count(*) AS allocations,
-    any_value(r.module) AS module
+    (coalesce(sum(a.size_bytes) FILTER (a.kind = 'thread-local'), 0))::BIGINT AS thread_local_bytes,
+    count(*) AS allocations
 FROM selected_runs($run, $label, $module) AS r
 JOIN allocations AS a USING (run_id)
 LEFT JOIN memory_spaces AS s ON s.backend = r.backend AND s.color = a.color

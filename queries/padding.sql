@@ -8,13 +8,13 @@
 -- column run_id BIGINT: number of the run
 -- column padding_at_peak_bytes BIGINT [bytes]: padding live at the peak of the run
 -- column padding_bytes BIGINT [bytes]: padding of one buffer
--- column size_bytes BIGINT [bytes]: allocated size of one buffer
--- column logical_bytes BIGINT [bytes]: size of one buffer without padding
 -- column expansion DOUBLE [ratio]: allocated size over logical size
 -- column buffers BIGINT [count]: buffers of this shape in the module
 -- column tiling VARCHAR: tiles of the layout, NULL if not tiled
 -- column shape VARCHAR: shape with layout
 -- column example VARCHAR: one value of this shape
+-- column size_bytes BIGINT [bytes]: allocated size of one buffer
+-- column logical_bytes BIGINT [bytes]: size of one buffer without padding
 -- column module VARCHAR: module of the run
 PREPARE padding AS
 WITH padded AS (
@@ -50,13 +50,13 @@ SELECT
     d.run_id,
     CASE WHEN d.peak_time IS NOT NULL THEN coalesce(p.padding_bytes, 0) END AS padding_at_peak_bytes,
     d.padding_bytes,
-    d.size_bytes,
-    d.logical_bytes,
     d.size_bytes / nullif(d.logical_bytes, 0) AS expansion,
     d.buffers,
     d.tiling,
     d.shape,
     d.example,
+    d.size_bytes,
+    d.logical_bytes,
     d.module
 FROM padded AS d
 LEFT JOIN at_peak AS p ON p.run_id = d.run_id AND p.shape = d.shape AND p.size_bytes = d.size_bytes

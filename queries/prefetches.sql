@@ -10,13 +10,13 @@
 -- column from_color BIGINT: memory space copied from, NULL if unknown
 -- column to_color BIGINT: memory space copied to
 -- column value VARCHAR: the copy
+-- column slots_in_flight BIGINT [slots]: slots between start and done
+-- column held_slots BIGINT [slots]: slots in which the copy takes up memory
+-- column first_use VARCHAR: instruction that reads the copy first
 -- column source VARCHAR: value that is copied
 -- column start_time BIGINT [slots]: slot of the start
 -- column done_time BIGINT [slots]: slot of the done
--- column slots_in_flight BIGINT [slots]: slots between start and done
--- column first_use VARCHAR: instruction that reads the copy first
 -- column first_use_time BIGINT [slots]: slot of that instruction
--- column held_slots BIGINT [slots]: slots in which the copy takes up memory
 -- column cross_program BOOLEAN: prefetched for the next execution of the program
 -- column shape VARCHAR: shape with layout
 -- column module VARCHAR: module of the run
@@ -74,13 +74,13 @@ SELECT
     o.color AS from_color,
     c.to_color,
     CASE WHEN c.shape_index = '{}' THEN c.instruction ELSE c.instruction || c.shape_index END AS "value",
+    d.done_time - c.start_time AS slots_in_flight,
+    c.end_time - c.start_time + 1 AS held_slots,
+    d.first_use,
     o."value" AS source,
     c.start_time,
     d.done_time,
-    d.done_time - c.start_time AS slots_in_flight,
-    d.first_use,
     d.first_use_time,
-    c.end_time - c.start_time + 1 AS held_slots,
     contains(c.instruction_text, 'cross_program_prefetch_index') AS cross_program,
     c.shape,
     c.module

@@ -5,27 +5,27 @@
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
 -- column module VARCHAR: module name, or the file's stem where it names none
--- column module_id BIGINT: module number in the file name
 -- column backend VARCHAR: cpu, gpu or tpu
--- column target VARCHAR: target in the file name
 -- column peak_bytes BIGINT [bytes]: most bytes live at one slot, NULL without ranges
 -- column total_bytes BIGINT [bytes]: sum of all allocations
--- column buffers BIGINT [count]: values
 -- column labels VARCHAR: labels, key=value
+-- column target VARCHAR: target in the file name
+-- column buffers BIGINT [count]: values
+-- column module_id BIGINT: module number in the file name
 -- column ingested_at TIMESTAMP: when it was loaded, UTC
 -- column dump_dir VARCHAR: directory of the dump
 PREPARE recent_runs AS
 SELECT
     r.run_id,
     coalesce(r.module_name, r.stem) AS module,
-    r.module_id,
     r.backend,
-    r.target,
     r.peak_bytes,
     (SELECT sum(a.size_bytes)::BIGINT FROM allocations AS a WHERE a.run_id = r.run_id) AS total_bytes,
-    (SELECT count(*) FROM "values" AS v WHERE v.run_id = r.run_id) AS buffers,
     (SELECT string_agg(l.key || '=' || l.value, ', ' ORDER BY l.key) FROM run_labels AS l WHERE l.run_id = r.run_id)
         AS labels,
+    r.target,
+    (SELECT count(*) FROM "values" AS v WHERE v.run_id = r.run_id) AS buffers,
+    r.module_id,
     r.ingested_at,
     r.dump_dir
 FROM (

@@ -8,22 +8,22 @@
 -- column module VARCHAR: module name
 -- column modules BIGINT [count]: dumps of that name
 -- column contents BIGINT [count]: of these, distinct contents
+-- column largest_run_id BIGINT: run with the greatest sum of allocations
 -- column largest_peak_bytes BIGINT [bytes]: highest peak among them
 -- column largest_total_bytes BIGINT [bytes]: greatest sum of allocations among them
 -- column sum_total_bytes BIGINT [bytes]: sum over all of them of their allocations
 -- column smallest_total_bytes BIGINT [bytes]: least sum of allocations among them
--- column largest_run_id BIGINT: run with the greatest sum of allocations
 -- column directories BIGINT [count]: dump directories that they are in
 PREPARE retraces AS
 SELECT
     r.module,
     count(*) AS modules,
     count(DISTINCT r.content_sha256) AS contents,
+    arg_min(r.run_id, (-m.total_bytes, r.run_id)) AS largest_run_id,
     max(m.peak_bytes) AS largest_peak_bytes,
     max(m.total_bytes) AS largest_total_bytes,
     sum(m.total_bytes)::BIGINT AS sum_total_bytes,
     min(m.total_bytes) AS smallest_total_bytes,
-    arg_min(r.run_id, (-m.total_bytes, r.run_id)) AS largest_run_id,
     count(DISTINCT r.dump_dir) AS directories
 FROM selected_runs($run, $label, $module) AS r
 JOIN run_summary AS m USING (run_id)

@@ -8,10 +8,10 @@
 -- column fingerprint VARCHAR: fingerprint
 -- column runs BIGINT [count]: runs of this program
 -- column contents BIGINT [count]: distinct contents among them, byte by byte
--- column modules BIGINT [count]: distinct module names among them
 -- column module VARCHAR: one of the module names
--- column total_bytes BIGINT [bytes]: sum of allocations of each
 -- column run_ids VARCHAR: the runs, at most 20
+-- column modules BIGINT [count]: distinct module names among them
+-- column total_bytes BIGINT [bytes]: sum of allocations of each
 PREPARE same_program AS
 -- MD5 is the same in every version of DuckDB, unlike hash(); it is slow, so alike rows are counted first, and values are
 -- looked at only in runs whose allocations are those of other runs.
@@ -47,10 +47,10 @@ SELECT
     left(md5(concat_ws(' ', v.print, c.print)), 16) AS fingerprint,
     count(*) AS runs,
     count(DISTINCT c.content_sha256) AS contents,
-    count(DISTINCT c.module) AS modules,
     min(c.module) AS module,
-    min(c.total_bytes) AS total_bytes,
-    array_to_string(list_slice(list(c.run_id ORDER BY c.run_id), 1, 20), ',') AS run_ids
+    array_to_string(list_slice(list(c.run_id ORDER BY c.run_id), 1, 20), ',') AS run_ids,
+    count(DISTINCT c.module) AS modules,
+    min(c.total_bytes) AS total_bytes
 FROM candidates AS c
 JOIN of_values AS v USING (run_id)
 GROUP BY v.print, c.print

@@ -5,16 +5,16 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
+-- column saved_bytes BIGINT [bytes]: sum of their sizes minus the slot
 -- column slot_bytes BIGINT [bytes]: size of the largest value in the slot
 -- column values BIGINT [count]: values in the slot
 -- column reuse DOUBLE [ratio]: sum of their sizes over the slot
--- column saved_bytes BIGINT [bytes]: sum of their sizes minus the slot
--- column allocation_index BIGINT: number of the allocation
--- column offset_bytes BIGINT [bytes]: start within the allocation
--- column kind VARCHAR: kind of the allocation
 -- column largest VARCHAR: the largest value
 -- column shape VARCHAR: shape of the largest value
 -- column names VARCHAR: instructions of the values in order of their ids, at most 10
+-- column allocation_index BIGINT: number of the allocation
+-- column offset_bytes BIGINT [bytes]: start within the allocation
+-- column kind VARCHAR: kind of the allocation
 -- column module VARCHAR: module of the run
 PREPARE shared_slots AS
 WITH slots AS MATERIALIZED (
@@ -50,16 +50,16 @@ named AS (
 )
 SELECT
     s.run_id,
+    s.value_bytes - s.slot_bytes AS saved_bytes,
     s.slot_bytes,
     s."values",
     s.value_bytes / s.slot_bytes AS reuse,
-    s.value_bytes - s.slot_bytes AS saved_bytes,
-    s.allocation_index,
-    s.offset_bytes,
-    a.kind,
     n.largest,
     n.shape,
     n.names,
+    s.allocation_index,
+    s.offset_bytes,
+    a.kind,
     r.module
 FROM slots AS s
 JOIN selected_runs() AS r ON r.run_id = s.run_id

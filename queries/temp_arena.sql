@@ -12,10 +12,10 @@
 -- column percent DOUBLE [percent]: share of the arena
 -- column offset_bytes BIGINT [bytes]: where it starts in the arena
 -- column value VARCHAR: what lies there
+-- column source VARCHAR: source file and line
+-- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
--- column op_name VARCHAR: name that the framework gave the operation
--- column source VARCHAR: source file and line
 -- column start_time BIGINT [slots]: first slot at which it is live
 -- column end_time BIGINT [slots]: last slot at which it is live
 -- column fullest_time BIGINT [slots]: slot at which the arena is fullest
@@ -76,10 +76,10 @@ SELECT
     100.0 * (p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END) / p.arena_bytes AS percent,
     p.offset_bytes,
     CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
+    p.source_file || coalesce(':' || p.source_line, '') AS source,
+    p.op_name,
     p.opcode,
     p.shape,
-    p.op_name,
-    p.source_file || coalesce(':' || p.source_line, '') AS source,
     p.start_time,
     p.end_time,
     f.time AS fullest_time,

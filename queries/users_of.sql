@@ -12,9 +12,9 @@
 -- column uses BIGINT [count]: uses of the buffer
 -- column user VARCHAR: instruction that uses it; NULL for a buffer without uses
 -- column operand_number BIGINT: as which operand, from 0
--- column operand_index VARCHAR: which part of that operand
 -- column time BIGINT [slots]: slot of that instruction; NULL inside of fusions and without a schedule
 -- column user_opcode VARCHAR: opcode of that instruction, NULL where it defines no value
+-- column operand_index VARCHAR: which part of that operand
 -- column shape VARCHAR: shape of the buffer
 -- column module VARCHAR: module of the run
 PREPARE users_of AS
@@ -48,9 +48,9 @@ SELECT
     count(u.instruction) OVER (PARTITION BY w.run_id, w.value_id) AS uses,
     u.instruction AS "user",
     u.operand_number,
-    u.operand_index,
     s.time,
     o.opcode AS user_opcode,
+    u.operand_index,
     w.shape,
     w.module
 FROM wanted AS w

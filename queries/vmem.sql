@@ -10,9 +10,9 @@
 -- column bytes BIGINT [bytes]: bytes of the value at that slot
 -- column percent DOUBLE [percent]: share of the bytes live in this memory space at that slot
 -- column value VARCHAR: what lies there
--- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
+-- column opcode VARCHAR: opcode of its instruction
 -- column start_time BIGINT [slots]: first slot at which it is live
 -- column end_time BIGINT [slots]: last slot at which it is live
 -- column fullest_time BIGINT [slots]: slot at which this memory space is fullest
@@ -68,9 +68,9 @@ SELECT
     100.0 * (p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END)
         / nullif(f.bytes, 0) AS percent,
     CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
-    p.opcode,
     p.shape,
     p.op_name,
+    p.opcode,
     p.start_time,
     p.end_time,
     f.time AS fullest_time,

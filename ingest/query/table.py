@@ -10,7 +10,7 @@ from ingest.query.cells import display_width
 __all__ = ["Table", "lay_out", "markdown"]
 
 _GAP = 2
-_LEAST = 18
+_LEAST = 14
 """Fewest characters that a text column is cut to before columns are left out."""
 
 
