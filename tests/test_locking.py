@@ -692,6 +692,23 @@ def test_a_snapshot_is_published_and_replaced_under_its_readers(site: Site, tmp_
     assert [path.name for path in tmp_path.iterdir() if "publish" in path.name] == []
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o444), (0o027, 0o440), (0o077, 0o400)])
+def test_a_snapshot_is_read_only_and_follows_the_umask(
+    site: Site, tmp_path: Path, umask: int, mode: int
+) -> None:
+    """Nobody may write to it; whom its owner has let in since stays let in when it is replaced."""
+    snapshot = tmp_path / "team.duckdb"
+    before = os.umask(umask)
+    try:
+        for number, wanted in ((2, mode), (3, 0o404)):
+            site.grow(number)
+            site.load(publish=snapshot)
+            assert stat.S_IMODE(snapshot.stat().st_mode) == wanted
+            snapshot.chmod(0o604)
+    finally:
+        os.umask(before)
+
+
 def test_a_snapshot_that_is_up_to_date_is_left(site: Site, tmp_path: Path) -> None:
     """An import that found nothing does not copy the database for its own row in imports."""
     team = tmp_path / "team.duckdb"

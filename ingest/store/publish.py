@@ -10,7 +10,7 @@ import glob
 import os
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,6 +23,7 @@ from ingest.store.window import held, sync
 __all__ = ["Snapshot", "check_place", "publish_snapshot"]
 
 _MODE: Final = 0o444
+"""Mode of a snapshot, less what the umask takes."""
 _CONTENT: Final = """
     SELECT
         (SELECT version_num FROM alembic_version),
@@ -49,8 +50,8 @@ def publish_snapshot(
 ) -> Snapshot:
     """Bring the snapshot at `path` up to date, where it is not; the caller holds the import lock.
 
-    The new file is complete, synced and read-only (0444) before it takes the place of the old one, so a kill
-    leaves one of the two.
+    The new file is complete, synced and read-only before it takes the place of the old one, so a kill leaves
+    one of the two. Its mode is 0444 less the umask, or that of the old one.
 
     Raises:
         UsageError: `path` is the database itself.
@@ -72,7 +73,7 @@ def publish_snapshot(
                 _copy(os.path.realpath(database), new, hold)
                 if _content(new) != content:
                     raise DatabaseError(f"{path}: the snapshot does not equal the database; run again")
-                os.chmod(new, _MODE)
+                _permit(place, new)
                 sync(new)
                 _put(path, place, new)
             sync(folder)
@@ -116,6 +117,20 @@ def _copy(database: str, new: str, hold: ReadHold) -> None:
         hold.copy(f"{database}.wal", f"{new}.wal")
         with open_database(new) as connection:
             connection.execute("CHECKPOINT")
+
+
+def _permit(place: str, new: str) -> None:
+    """Give a new snapshot the owner and mode of the old one, or the mode of a new file; none may write."""
+    try:
+        old = os.stat(place)
+    except FileNotFoundError:
+        made = f"{new}.mode"
+        os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE))
+        os.chmod(new, os.stat(made).st_mode & _MODE)
+        return
+    with suppress(PermissionError):
+        os.chown(new, old.st_uid, old.st_gid)
+    os.chmod(new, old.st_mode & _MODE)
 
 
 def _put(path: str, place: str, new: str) -> None:
