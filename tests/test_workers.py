@@ -1,0 +1,50 @@
+"""How sets are shared out to the workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ingest.discover import DumpSet, Member
+from ingest.store.stage import Task
+from ingest.store.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
+
+
+def tasks_of(sizes: list[int]) -> list[Task]:
+    """Return tasks with so much text."""
+    return [
+        Task(number, DumpSet("/dumps", f"module_{number}", (Member("primary", "", size, 0),)))
+        for number, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 16])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [4700] * 5900,
+        [3000] * 2100,
+        [100] * 10,
+        [7],
+        [40 << 20] * 5,
+        [1, 40 << 20, 1, 1, 40 << 20],
+        [0] * 9000,
+    ],
+    ids=["many", "tiny", "few", "one", "large", "mixed", "empty"],
+)
+def test_workers_get_like_shares(sizes: list[int], jobs: int) -> None:
+    """Every set once and in order; no more for one worker than for another, as far as sets can be shared."""
+    tasks = tasks_of(sizes)
+    chunks = list(_chunks(tasks, jobs))
+    assert [task for chunk in chunks for task in chunk] == tasks
+    assert all(chunks)
+    costs = [sum(sizes[task.run_no] + SET_BYTES for task in chunk) for chunk in chunks]
+    largest = max(sizes) + SET_BYTES
+    assert max(costs) <= CHUNK_BYTES + largest
+    assert max(map(len, chunks)) <= max(CHUNK_SETS, CHUNK_BYTES // SET_BYTES) + 1
+    shares = [sum(costs[worker::jobs]) for worker in range(jobs)]
+    assert max(shares) - min(shares) <= 2 * largest * (len(chunks) // jobs + 1)
+
+
+def test_no_tasks_are_no_chunks() -> None:
+    """Where all sets are large there is nothing to share out."""
+    assert list(_chunks([], 2)) == []
