@@ -18,96 +18,37 @@
 -- column allocation_index BIGINT: number of the parameter's allocation
 -- column module VARCHAR: module of the run
 PREPARE donation AS
--- Parameters are judged by numbers alone, element type and dimensions by 64 bits of a hash, as comparing lists takes
--- longer; names and shapes are looked up for the rows shown.
-WITH chosen AS (
-    SELECT r.run_id, r.module FROM selected_runs($run, $label, $module) AS r
-),
-held AS MATERIALIZED (
-    -- The value that the parameter itself is: the first one in its allocation.
-    SELECT
-        a.run_id,
-        a.allocation_index,
-        any_value(a.parameter_number) AS parameter_number,
-        any_value(a.size_bytes) AS size_bytes,
-        any_value(a.maybe_live_out) AS maybe_live_out,
-        arg_min(
-            {'value_id': v.value_id, 'type': CASE WHEN v.dimensions IS NOT NULL THEN hash(v.dtype, v.dimensions) END},
-            CASE WHEN v.opcode = 'parameter' THEN 0::HUGEINT ELSE 9223372036854775808 END + v.value_id
-        ) AS first
-    FROM chosen AS c
-    JOIN allocations AS a ON a.run_id = c.run_id AND a.parameter_number IS NOT NULL
-    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-    GROUP BY a.run_id, a.allocation_index
-),
-parameters AS (
-    SELECT
-        h.*,
-        row_number() OVER (
-            PARTITION BY h.run_id, h.maybe_live_out, h.size_bytes, h.first.type
-            ORDER BY h.parameter_number, h.allocation_index
-        ) AS number
-    FROM held AS h
-    WHERE h.first.type IS NOT NULL
-),
-candidates AS MATERIALIZED (
-    -- What leaves in an allocation of its own, where a parameter of that size does not leave.
-    SELECT a.run_id, a.allocation_index, a.size_bytes
+WITH alone AS (
+    SELECT DISTINCT a.run_id, a.size_bytes
     FROM allocations AS a
-    SEMI JOIN (SELECT h.run_id, h.size_bytes FROM held AS h WHERE NOT h.maybe_live_out) AS h
-        ON h.run_id = a.run_id AND h.size_bytes = a.size_bytes
     WHERE a.maybe_live_out AND a.parameter_number IS NULL
 ),
-leaving AS (
-    SELECT
-        a.run_id,
-        a.allocation_index,
-        any_value(a.size_bytes) AS size_bytes,
-        arg_max(
-            {'value_id': v.value_id, 'type': hash(v.dtype, v.dimensions)},
-            (coalesce(g.end_time, -1), v.size_bytes, v.value_id)
-        ) AS last
-    FROM candidates AS a
-    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    GROUP BY a.run_id, a.allocation_index
+large AS MATERIALIZED (
+    -- Of the parameters that by size could be what is asked for.
+    SELECT min(l.size_bytes) AS bytes
+    FROM (
+        SELECT a.size_bytes
+        FROM selected_runs($run, $label, $module) AS r
+        JOIN allocations AS a ON a.run_id = r.run_id AND a.parameter_number IS NOT NULL
+        LEFT JOIN alone AS x ON x.run_id = a.run_id AND x.size_bytes = a.size_bytes
+        WHERE $status IN ('honoured', 'no fit') OR (NOT a.maybe_live_out AND x.run_id IS NOT NULL)
+        ORDER BY a.size_bytes DESC
+        LIMIT 50 * $top
+    ) AS l
+    HAVING $top IS NOT NULL
 ),
-results AS (
-    SELECT
-        l.run_id, l.size_bytes, l.last.type AS type, l.last.value_id AS value_id,
-        false AS donated,
-        row_number() OVER (
-            PARTITION BY l.run_id, l.size_bytes, l.last.type ORDER BY l.allocation_index
-        ) AS number
-    FROM leaving AS l
-),
-declared AS (
-    SELECT a.run_id, a.allocation_index, min(x.kind) AS kind
-    FROM aliases AS x
-    JOIN allocations AS a ON a.run_id = x.run_id AND a.parameter_number = x.parameter_number
-        AND a.parameter_shape_index = x.parameter_index
-    GROUP BY a.run_id, a.allocation_index
-),
-judged AS (
-    SELECT
-        p.run_id, p.allocation_index, p.parameter_number, p.size_bytes, p.maybe_live_out,
-        p.first.value_id AS value_id,
-        f.value_id AS fitting_id,
-        x.kind,
-        CASE
-            WHEN p.maybe_live_out THEN 'honoured'
-            WHEN f.value_id IS NOT NULL OR x.kind IS NOT NULL THEN 'missed'
-            ELSE 'no fit'
-        END AS status
-    FROM parameters AS p
-    LEFT JOIN results AS f
-        ON f.donated = p.maybe_live_out AND f.run_id = p.run_id AND f.size_bytes = p.size_bytes
-        AND f.type = p.first.type AND f.number = p.number
-    LEFT JOIN declared AS x ON x.run_id = p.run_id AND x.allocation_index = p.allocation_index
+cut AS MATERIALIZED (
+    -- Whether a donation was missed is told by allocations of one size, and the largest come first: where those of the
+    -- largest sizes fill the result, the others need no look.
+    SELECT CASE WHEN count(*) >= $top THEN any_value(l.bytes) ELSE 0 END AS least_bytes
+    FROM large AS l
+    LEFT JOIN donations((SELECT x.bytes FROM large AS x), $run, $label, $module) AS d
+        ON d.status = CASE $status WHEN 'all' THEN 'missed' ELSE $status END
+    WHERE d.run_id IS NOT NULL
 ),
 shown AS MATERIALIZED (
     SELECT j.*
-    FROM judged AS j
+    FROM donations((SELECT least_bytes FROM cut), $run, $label, $module) AS j
     WHERE $status = 'all' OR j.status = $status
     ORDER BY
         CASE j.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
@@ -141,7 +82,7 @@ SELECT
     s.allocation_index,
     c.module
 FROM shown AS s
-JOIN chosen AS c USING (run_id)
+JOIN selected_runs() AS c ON c.run_id = s.run_id
 JOIN allocations AS a ON a.run_id = s.run_id AND a.allocation_index = s.allocation_index
 JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
 LEFT JOIN "values" AS f ON f.run_id = s.run_id AND f.value_id = s.fitting_id

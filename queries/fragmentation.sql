@@ -51,7 +51,7 @@ promising AS (
     SELECT b.run_id, b.allocation_index
     FROM bounds AS b
     ORDER BY b.free_bytes DESC, b.run_id, b.allocation_index
-    LIMIT coalesce(5 * $top, 0)
+    LIMIT coalesce(50 * $top, 0)
 ),
 cut AS MATERIALIZED (
     -- The $top-th greatest of these: arenas with a lower bound than that have no row to show.

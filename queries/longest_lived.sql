@@ -21,24 +21,58 @@
 -- column opcode VARCHAR: opcode of its instruction
 -- column module VARCHAR: module of the run
 PREPARE longest_lived AS
-WITH longest AS MATERIALIZED (
-    -- The ranking comes first and is made of numbers: texts and uses are looked up for the rows shown only.
+WITH made AS (
+    -- Results of operations; the ranking is made of numbers: texts and uses are looked up for the rows shown only.
+    SELECT v.run_id, v.value_id, v.size_bytes, v.allocation_index, r.schedule_length
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN "values" AS v USING (run_id)
+    WHERE r.has_ranges
+      AND v.size_bytes >= $min_bytes
+      AND coalesce(v.opcode, '') NOT IN ('parameter', 'constant')
+),
+large AS MATERIALIZED (
+    SELECT m.*
+    FROM made AS m
+    ORDER BY m.size_bytes DESC
+    LIMIT coalesce(20 * $top, 0)
+),
+cut AS (
+    -- Among the largest there are $top with this product or more. Others are worth a look only if they exceed it when
+    -- they live throughout.
+    SELECT min(s.product) AS product
+    FROM (
+        SELECT l.size_bytes::DOUBLE * (g.end_time - g.start_time + 1) AS product
+        FROM large AS l
+        JOIN ranges AS g ON g.run_id = l.run_id AND g.value_id = l.value_id
+        JOIN allocations AS a ON a.run_id = l.run_id AND a.allocation_index = l.allocation_index
+        WHERE a.parameter_number IS NULL
+          AND NOT a.is_constant
+        ORDER BY product DESC
+        LIMIT $top
+    ) AS s
+    HAVING count(*) >= $top
+),
+promising AS MATERIALIZED (
+    SELECT m.run_id, m.value_id, m.size_bytes, m.allocation_index
+    FROM made AS m
+    LEFT JOIN cut AS c ON true
+    WHERE NOT coalesce(m.size_bytes::DOUBLE * (m.schedule_length + 1) < c.product, false)
+),
+longest AS MATERIALIZED (
     SELECT
-        v.run_id,
-        v.value_id,
-        v.size_bytes,
+        m.run_id,
+        m.value_id,
+        m.size_bytes,
         g.start_time,
         g.end_time,
         g.end_time - g.start_time + 1 AS slots,
         a.maybe_live_out
-    FROM selected_runs($run, $label, $module) AS r
-    JOIN ranges AS g ON g.run_id = r.run_id
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id AND v.size_bytes >= $min_bytes
-    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    FROM promising AS m
+    JOIN ranges AS g ON g.run_id = m.run_id AND g.value_id = m.value_id
+    JOIN allocations AS a ON a.run_id = m.run_id AND a.allocation_index = m.allocation_index
     WHERE a.parameter_number IS NULL
       AND NOT a.is_constant
-      AND coalesce(v.opcode, '') NOT IN ('parameter', 'constant')
-    ORDER BY v.size_bytes::DOUBLE * slots DESC, v.run_id, v.value_id
+    ORDER BY m.size_bytes::DOUBLE * slots DESC, m.run_id, m.value_id
     LIMIT $top
 ),
 last_uses AS (

@@ -13,19 +13,25 @@
 -- column modules BIGINT [count]: distinct module names among them
 -- column total_bytes BIGINT [bytes]: sum of allocations of each
 PREPARE same_program AS
--- MD5 is the same in every version of DuckDB, unlike hash(); it is slow, so alike rows are counted first, and values are
--- looked at only in runs whose allocations are those of other runs.
+-- MD5 is the same in every version of DuckDB, unlike hash(), but slow: it is taken once of each distinct text, and values
+-- are looked at only in runs whose allocations are those of other runs.
 WITH of_allocations AS (
-    SELECT
-        g.run_id,
-        sum((md5_number_lower(concat_ws(' ', g.size_bytes, g.color, g.kind)) >> 24)::HUGEINT * g.number) AS print,
-        sum(g.size_bytes::HUGEINT * g.number)::BIGINT AS total_bytes
+    SELECT u.run_id, sum(u.print * u.number) AS print, sum(u.size_bytes::HUGEINT * u.number)::BIGINT AS total_bytes
     FROM (
-        SELECT a.run_id, a.size_bytes, a.color, a.kind, count(*) AS number
-        FROM allocations AS a
-        GROUP BY a.run_id, a.size_bytes, a.color, a.kind
-    ) AS g
-    GROUP BY g.run_id
+        SELECT d.print, d.size_bytes, d.number, unnest(d.run_ids) AS run_id
+        FROM (
+            SELECT
+                (md5_number_lower(concat_ws(' ', g.size_bytes, g.color, g.kind)) >> 24)::HUGEINT AS print,
+                g.size_bytes, g.number, list(g.run_id) AS run_ids
+            FROM (
+                SELECT a.run_id, a.size_bytes, a.color, a.kind, count(*) AS number
+                FROM allocations AS a
+                GROUP BY a.run_id, a.size_bytes, a.color, a.kind
+            ) AS g
+            GROUP BY g.size_bytes, g.color, g.kind, g.number
+        ) AS d
+    ) AS u
+    GROUP BY u.run_id
 ),
 candidates AS MATERIALIZED (
     SELECT r.run_id, r.content_sha256, r.module, a.print, a.total_bytes
@@ -34,14 +40,23 @@ candidates AS MATERIALIZED (
     QUALIFY count(*) OVER (PARTITION BY a.print) >= $min_runs
 ),
 of_values AS (
-    SELECT g.run_id, sum(md5_number_lower(concat_ws(' ', g.shape, g.opcode, g.size_bytes, g.number)) >> 24) AS print
+    SELECT u.run_id, sum(u.print) AS print
     FROM (
-        SELECT v.run_id, v.shape, coalesce(v.opcode, '') AS opcode, v.size_bytes, count(*) AS number
-        FROM "values" AS v
-        WHERE v.run_id IN (SELECT c.run_id FROM candidates AS c)
-        GROUP BY v.run_id, v.shape, coalesce(v.opcode, ''), v.size_bytes
-    ) AS g
-    GROUP BY g.run_id
+        SELECT d.print, unnest(d.run_ids) AS run_id
+        FROM (
+            SELECT
+                md5_number_lower(concat_ws(' ', g.shape, g.opcode, g.size_bytes, g.number)) >> 24 AS print,
+                list(g.run_id) AS run_ids
+            FROM (
+                SELECT v.run_id, v.shape, coalesce(v.opcode, '') AS opcode, v.size_bytes, count(*) AS number
+                FROM "values" AS v
+                WHERE v.run_id IN (SELECT c.run_id FROM candidates AS c)
+                GROUP BY v.run_id, v.shape, coalesce(v.opcode, ''), v.size_bytes
+            ) AS g
+            GROUP BY g.shape, g.opcode, g.size_bytes, g.number
+        ) AS d
+    ) AS u
+    GROUP BY u.run_id
 )
 SELECT
     left(md5(concat_ws(' ', v.print, c.print)), 16) AS fingerprint,

@@ -17,7 +17,36 @@
 -- column kind VARCHAR: kind of the allocation
 -- column module VARCHAR: module of the run
 PREPARE shared_slots AS
-WITH slots AS MATERIALIZED (
+WITH chosen AS (
+    SELECT r.run_id FROM selected_runs($run, $label, $module) AS r
+),
+large AS (
+    SELECT v.run_id, v.allocation_index, v.offset_bytes, v.size_bytes
+    FROM chosen AS c
+    JOIN "values" AS v USING (run_id)
+    ORDER BY v.size_bytes DESC
+    LIMIT coalesce(100 * $top, 0)
+),
+cut AS (
+    -- Slots of the largest values save at least this: a run with fewer bytes of values in all has no row to show.
+    SELECT min(s.bytes) AS bytes
+    FROM (
+        SELECT sum(l.size_bytes) - max(l.size_bytes) AS bytes
+        FROM large AS l
+        GROUP BY l.run_id, l.allocation_index, l.offset_bytes
+        ORDER BY bytes DESC
+        LIMIT $top
+    ) AS s
+    HAVING count(*) >= $top
+),
+promising AS MATERIALIZED (
+    SELECT v.run_id
+    FROM chosen AS c
+    JOIN "values" AS v USING (run_id)
+    GROUP BY v.run_id
+    HAVING sum(v.size_bytes) >= coalesce((SELECT t.bytes FROM cut AS t), 0)
+),
+slots AS MATERIALIZED (
     SELECT
         v.run_id,
         v.allocation_index,
@@ -25,7 +54,7 @@ WITH slots AS MATERIALIZED (
         max(v.size_bytes) AS slot_bytes,
         count(*) AS "values",
         sum(v.size_bytes)::BIGINT AS value_bytes
-    FROM selected_runs($run, $label, $module) AS r
+    FROM promising AS p
     JOIN "values" AS v USING (run_id)
     WHERE v.size_bytes > 0
     GROUP BY v.run_id, v.allocation_index, v.offset_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,51 @@ def multiply(connection: duckdb.DuckDBPyConnection, copies: int) -> None:
     connection.execute("CHECKPOINT")
 
 
+DEEP = 900_001
+"""Run in which a join of slots with values, or of values with each other, has millions of rows."""
+DEEP_VALUES = 2_000
+_DEEP_SQL = (
+    "INSERT INTO runs SELECT r.* REPLACE ($run AS run_id, 'deep' AS stem, 'deep' AS module_name,"
+    " 'tpu' AS backend, 2 * $n AS schedule_length, $n AS peak_time, $n AS printed_peak_time,"
+    " 64 * $n AS peak_bytes, 64 * $n AS total_bytes, true AS has_values, true AS has_ranges)"
+    " FROM (FROM runs WHERE has_ranges LIMIT 1) AS r",
+    # Of four values one is a parameter, one a result and two lie in one arena; all are of one size and shape.
+    "INSERT INTO allocations SELECT a.* REPLACE ($run AS run_id, i.range AS allocation_index,"
+    " CASE WHEN i.range = 2 THEN 32 * $n ELSE 64 END AS size_bytes, i.range % 8 // 4 AS color,"
+    " CASE i.range % 4 WHEN 0 THEN i.range END AS parameter_number,"
+    " CASE i.range % 4 WHEN 0 THEN '{}' END AS parameter_shape_index,"
+    " i.range % 4 = 1 AS maybe_live_out, i.range = 2 AS is_preallocated_temp, false AS is_constant,"
+    " false AS is_thread_local,"
+    " CASE i.range % 4 WHEN 0 THEN 'parameter' WHEN 1 THEN 'output' ELSE 'temp' END AS kind)"
+    " FROM (FROM allocations LIMIT 1) AS a, range($n) AS i WHERE i.range % 4 < 2 OR i.range = 2",
+    'INSERT INTO "values" SELECT v.* REPLACE ($run AS run_id, i.range AS value_id,'
+    " CASE WHEN i.range % 4 < 2 THEN i.range ELSE 2 END AS allocation_index, 'v' || i.range AS instruction,"
+    " '{}' AS shape_index, false AS is_phi, i.range % 8 // 4 AS color,"
+    " CASE WHEN i.range % 4 < 2 THEN 0 ELSE 32 * i.range END AS offset_bytes, 64 AS size_bytes,"
+    " [4] AS dimensions, 'f32' AS dtype, 16 AS logical_bytes, 48 AS padding_bytes,"
+    " CASE i.range % 4 WHEN 0 THEN 'parameter' WHEN 1 THEN 'copy' WHEN 2 THEN 'copy-start'"
+    " ELSE 'all-reduce' END AS opcode, 'jit(f)/rematted_computation/x' AS op_name)"
+    " FROM (FROM \"values\" WHERE dtype = 'f32' LIMIT 1) AS v, range($n) AS i",
+    "INSERT INTO ranges SELECT g.* REPLACE ($run AS run_id, i.range AS value_id,"
+    " 'v' || i.range AS instruction, '{}' AS shape_index, i.range AS start_time, "
+    " 2 * $n - i.range AS end_time, 0 AS handover_bytes)"
+    " FROM (FROM ranges LIMIT 1) AS g, range($n) AS i",
+    "INSERT INTO schedule SELECT $run, i.range, 'v' || (i.range % $n) FROM range(2 * $n) AS i",
+    "INSERT INTO uses SELECT $run, i.range, 0, 'v' || (i.range + 1) % $n, 0, '{}' FROM range($n) AS i",
+    "INSERT INTO positions SELECT $run, i.range, 0, 'v' || i.range, '{}' FROM range($n) AS i",
+)
+
+
 @pytest.fixture(scope="module")
-def grown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The demonstration's runs 40 times: 1,200 runs."""
-    path = load_demonstration(tmp_path_factory.mktemp("grown"))
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The demonstration and a run of 2,000 values that are all live at once, over 4,000 slots."""
+    path = load_demonstration(tmp_path_factory.mktemp("deep"))
     with open_database(path) as connection:
-        multiply(connection, 40)
+        for statement in _DEEP_SQL:
+            names = ("run", "n") if "$n" in statement else ("run",)
+            values = {"run": DEEP, "n": DEEP_VALUES}
+            connection.execute(statement, {name: values[name] for name in names})
+        create_temporary(connection)
         yield connection
 
 
@@ -65,44 +104,115 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyC
         yield connection
 
 
-def most_rows(node: dict[str, Any]) -> int:
-    """Return the greatest number of rows that an operator of a profile put out."""
-    own = int(node.get("operator_cardinality", 0))
-    return max([own, *(most_rows(child) for child in node.get("children", []))])
+Plan = Mapping[str, Any]
+
+NESTED = ("NESTED_LOOP", "BLOCKWISE_NL", "CROSS_PRODUCT", "IE_JOIN", "PIECEWISE_MERGE", "POSITIONAL")
+"""Joins that compare rows pair by pair, or may."""
+FEW_ROWS = 20
+"""One side of such a join may have so many rows: a scalar or a list of memory spaces."""
+MOST_MATCHES = 4
+"""Rows that a join may make of each row of its larger side."""
 
 
-def profile(connection: duckdb.DuckDBPyConnection, name: str, folder: Path) -> int:
-    query = shipped().load(name)
-    create_temporary(connection)
+def run_profiled(
+    connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any], folder: Path
+) -> Plan:
+    """Run a statement; return its plan with the rows that each operator really put out."""
     output = folder / "profile.json"
     connection.execute("PRAGMA enable_profiling = 'json'")
     connection.execute(f"PRAGMA profiling_output = '{output}'")
     try:
-        connection.execute(query.sql, bind(query, dict(MORE_VALUES.get(name, {})))).fetchall()
+        connection.execute(sql, dict(values) or None).fetchall()
     finally:
         connection.execute("PRAGMA disable_profiling")
-    return most_rows(json.loads(output.read_text()))
+    plan: Plan = json.loads(output.read_text())
+    return plan
+
+
+def faults(plan: Plan, largest_table: int) -> list[str]:
+    """Name the operators that multiply: joins pair by pair, joins of many matches, more rows than data."""
+    found = []
+    kind, rows = str(plan.get("operator_type", "")), int(plan.get("operator_cardinality", 0))
+    below = [int(child.get("operator_cardinality", 0)) for child in plan.get("children", [])]
+    # A side that is a common table expression's result counts its rows, too.
+    if kind.startswith(NESTED) and len(below) == 2 and min(below) > FEW_ROWS:
+        found.append(f"{kind} compares {below[0]:,} rows with {below[1]:,}")
+    if "JOIN" in kind and rows > MOST_MATCHES * max([*below, FEW_ROWS]):
+        found.append(f"{kind} makes {rows:,} rows of {below}")
+    if rows > 3 * largest_table:
+        found.append(f"{kind} puts out {rows:,} rows; the largest table has {largest_table:,}")
+    for child in plan.get("children", []):
+        found += faults(child, largest_table)
+    return found
+
+
+def count_largest(connection: duckdb.DuckDBPyConnection) -> int:
+    """Count the rows of the largest table of a value's facts."""
+    sizes = [
+        int((connection.execute(f'SELECT count(*) FROM "{table}"').fetchone() or (0,))[0])
+        for table in ("values", "uses", "ranges", "schedule", "allocations")
+    ]
+    return max(sizes)
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-def test_no_join_multiplies(grown: duckdb.DuckDBPyConnection, name: str, tmp_path: Path) -> None:
-    """No operator puts out more rows than three changes for each range, or twice the largest table."""
-    sizes = [
-        int((grown.execute(f'SELECT count(*) FROM "{table}"').fetchone() or (0,))[0])
-        for table in ("values", "uses", "ranges", "allocations")
-    ]
-    assert profile(grown, name, tmp_path) <= max(2 * max(sizes), 3 * sizes[2])
+def test_no_join_multiplies(deep: duckdb.DuckDBPyConnection, name: str, tmp_path: Path) -> None:
+    """Slots times values would be 8 million rows here; three changes for each range are fine."""
+    query = shipped().load(name)
+    values = bind(query, dict(MORE_VALUES.get(name, {})))
+    everything = {**values, **({"top": None} if "top" in values else {})}
+    for given in (values, everything):
+        plan = run_profiled(deep, query.sql, given, tmp_path)
+        assert faults(plan, count_largest(deep)) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        pytest.param(
+            "SELECT s.time, sum(v.size_bytes) FROM schedule AS s JOIN ranges AS g ON g.run_id = s.run_id "
+            'AND s.time BETWEEN g.start_time AND g.end_time JOIN "values" AS v ON v.run_id = g.run_id '
+            "AND v.value_id = g.value_id GROUP BY s.time",
+            id="times x values",
+        ),
+        pytest.param(
+            "SELECT count(*) FROM ranges AS a JOIN ranges AS b ON a.start_time < b.end_time "
+            "AND a.end_time > b.start_time AND a.handover_bytes = b.end_time % 2",
+            id="ranges x ranges",
+        ),
+        pytest.param(
+            'SELECT count(*) FROM "values" AS p LEFT JOIN "values" AS r ON p.is_phi AND r.run_id = p.run_id '
+            "AND r.value_id = p.value_id + 1",
+            id="condition on one side of an outer join",
+        ),
+        pytest.param(
+            'SELECT count(v.shape || w.shape) FROM "values" AS v JOIN "values" AS w USING (run_id, shape)',
+            id="alike x alike",
+        ),
+        pytest.param(
+            "SELECT sum(s.time * g.end_time) FROM schedule AS s, ranges AS g", id="everything x everything"
+        ),
+    ],
+)
+def test_joins_that_multiply_are_found(deep: duckdb.DuckDBPyConnection, sql: str, tmp_path: Path) -> None:
+    """The check above fails on queries that must not be shipped."""
+    assert faults(run_profiled(deep, sql, {}, tmp_path), count_largest(deep)) != []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(shipped()))
-def test_a_large_database_answers_within_a_second(large: duckdb.DuckDBPyConnection, name: str) -> None:
-    """5,000 runs and a million values: the best of three tries takes less than a second."""
+def test_a_large_database_answers_at_once(large: duckdb.DuckDBPyConnection, name: str) -> None:
+    """A million values in 40,000 runs: half a second on two cores.
+
+    Told in CPU time, as the machine has other work. Each run is there 1,300 times over, the worst case for queries
+    that leave out what cannot be among the first rows.
+    """
     query = shipped().load(name)
     create_temporary(large)
+    large.execute("SET threads = 2")
     best = 10.0
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         large.execute(query.sql, bind(query, dict(MORE_VALUES.get(name, {})))).fetchall()
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     assert best < 1.0
