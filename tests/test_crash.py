@@ -27,6 +27,7 @@ from ingest import import_dumps
 from ingest.resources import migrations_dir
 from ingest.store.database import HEAD, status
 from ingest.store.history import read_history
+from ingest.store.portable import export_database
 from ingest.store.publish import publish_snapshot
 from tests.content import differences, orphans
 from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
@@ -136,6 +137,47 @@ def test_twenty_kills_at_random_moments_lose_nothing(site: Site) -> None:
     chooser = random.Random()
     while tally.kills < 20:
         attack(site, chooser.choice(WAYS), chooser, tally)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("reader", [False, True], ids=["in place", "by copy"])
+@pytest.mark.parametrize("change", ["forget", "compact", "restore"])
+def test_a_killed_change_is_done_or_not_begun(site: Site, tmp_path: Path, change: str, reader: bool) -> None:
+    """Forgetting, compacting and restoring are killed at steps all over; the next try completes them."""
+    export = tmp_path / "export"
+    export_database(str(site.whole), str(export))
+    start = site.start if change == "restore" else site.whole
+    options = ("--change", change)
+
+    def run(database: Path, *more: str) -> subprocess.CompletedProcess[str]:
+        shell = Shell(database, read_only=True) if reader else None
+        arguments = command(export, database, *options, *more)
+        done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, check=False)
+        if shell is not None:
+            shell.kill()
+        return done
+
+    after = Path(shutil.copy(start, tmp_path / "after.duckdb"))
+    done = run(after)
+    assert done.returncode == 0, done.stderr
+    steps = int(done.stdout)
+    assert steps >= 5
+    outcomes = set()
+    for number in range(6):
+        database = Path(shutil.copy(start, tmp_path / f"{number}.duckdb"))
+        assert run(database, "--kill-at", str(1 + number * (steps - 1) // 5)).returncode == -signal.SIGKILL
+        assert orphans(database) == {}
+        was, is_done = (differences(one, database, with_imports=True) == {} for one in (start, after))
+        assert was or is_done
+        outcomes |= {"as it was"} if was else {"done"}
+        done = run(database)
+        assert done.returncode == 0, done.stderr
+        assert differences(after, database, with_imports=True) == {}
+        assert [path.name for path in Path(f"{database}.staging").glob("*")] == ["known.parquet"][
+            : change != "compact"
+        ]
+    assert outcomes == ({"as it was"} if change == "compact" else {"as it was", "done"})
 
 
 def test_a_killed_import_is_shown_as_interrupted(site: Site, folder: Path) -> None:

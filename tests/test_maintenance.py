@@ -32,6 +32,7 @@ from ingest.store.forget import Selection, forget_runs, plan_forget
 from ingest.store.history import read_history
 from ingest.store.import_lock import import_lock
 from ingest.store.journal import open_journal, staging_folder
+from ingest.store.load import RUN_TABLES
 from ingest.store.portable import export_database
 from ingest.store.portable import import_export as take_in
 from tests.content import differences, orphans
@@ -472,6 +473,26 @@ def test_an_export_restores_to_an_equal_database(database: Path, exported: Path,
     assert query(restored, moments) == query(database, moments)
     assert query(restored, "SELECT count(*) FROM largest_live_out()") != [(0,)]
     assert troubles(restored) == {}
+
+
+def test_every_table_survives_an_export(tmp_path: Path) -> None:
+    """All dumps of the tests with what lies beside them, into a new database and one that has a part."""
+    whole, part, restored = (tmp_path / f"{name}.duckdb" for name in ("whole", "part", "restored"))
+    import_dumps([DATA], whole, labels=[("from", "tests")])
+    import_dumps([DATA / "hlo", DATA / "seeds"], part, labels=[("from", "tests")])
+    export_database(str(whole), str(tmp_path / "export"))
+    for table in RUN_TABLES:
+        rows = query(whole, f'SELECT count(*) FROM "{table}"')
+        assert rows != [(0,)], table
+        assert rows == [(pq.read_metadata(tmp_path / "export" / table / "data.parquet").num_rows,)]
+    ((had,),), ((runs,),) = query(part, COUNT), query(whole, COUNT)
+    done = take_in(str(tmp_path / "export"), str(part))
+    assert (done.runs, done.known) == (runs - had, had)
+    assert take_in(str(tmp_path / "export"), str(restored)).runs == runs
+    for database in (part, restored):
+        assert differences(whole, database) == {}
+        assert troubles(database) == {}
+        assert import_dumps([DATA], database).unchanged == runs
 
 
 def test_an_export_is_taken_in_once(database: Path, exported: Path) -> None:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from itertools import count
 from pathlib import Path
 
 import duckdb
@@ -279,21 +280,25 @@ def _import_once(start: Place, grown: Path, folder: Path, by_copy: bool) -> Wind
 def _bytes_in(folder: Path) -> int:
     """Return the space that the files of a folder take; some vanish meanwhile."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_blocks * 512
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.stat(os.path.join(directory, name)).st_blocks * 512
     return total
 
 
 def _grow(database: Path, size: int) -> None:
-    """Add rows of random text until the file has this many bytes."""
-    rows = min(500_000, size // 256)
+    """Add numbers that nothing compresses until the file has this many bytes."""
+    rows = min(2_000_000, size // 256)
+    columns = ", ".join(f"hash(i, {number}) AS c{number}" for number in range(8))
     with open_database(database) as connection:
-        connection.execute("CREATE TABLE ballast (t VARCHAR)")
-        while database.stat().st_size < size:
+        connection.execute(f"CREATE TABLE ballast AS SELECT {columns} FROM range(0) AS r(i)")
+        for number in count():
+            if database.stat().st_size >= size:
+                break
+            first = number * rows
             connection.execute(
-                "INSERT INTO ballast SELECT md5(random()::VARCHAR) || md5(random()::VARCHAR) FROM range(?)",
-                [rows],
+                f"INSERT INTO ballast SELECT {columns} FROM range({first}, {first + rows}) AS r(i)"
             )
             connection.execute("CHECKPOINT")
 

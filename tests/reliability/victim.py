@@ -1,4 +1,4 @@
-"""An import that kills itself at one of its steps, or tells of it; run as a program by `kills.py`.
+"""An import, or another change, that kills itself at one of its steps or tells of it: run by `kills.py`.
 
 Python tells an audit hook about every file that is opened, renamed, made or removed and every process that
 is started. The steps that concern the database's folder are counted; at the chosen one the process kills
@@ -21,11 +21,35 @@ LOAD_ROWS = 1500
 _KINDS = ("open", "os.", "shutil.", "subprocess.", "tempfile.")
 
 
+def _forget(_: str, database: str) -> None:
+    from ingest.store.forget import Selection, forget_runs
+
+    forget_runs(database, Selection(import_id=1), wait_seconds=20)
+
+
+def _compact(_: str, database: str) -> None:
+    from ingest.store.compact import compact_database
+
+    compact_database(database, wait_seconds=20)
+
+
+def _restore(directory: str, database: str) -> None:
+    from ingest.store.portable import import_export
+
+    import_export(directory, database, wait_seconds=20)
+
+
+_CHANGES = {"forget": _forget, "compact": _compact, "restore": _restore}
+
+
 def main() -> int:
     """Import as the command line would, and say how many steps it took."""
     parser = argparse.ArgumentParser()
     parser.add_argument("dumps")
     parser.add_argument("database")
+    parser.add_argument(
+        "--change", choices=tuple(_CHANGES), help="do this instead; `dumps` is the export to restore"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--publish")
     parser.add_argument("--kill-at", type=int, default=0, help="number of the step; 0: never")
@@ -43,13 +67,16 @@ def main() -> int:
     ingest.store.history.LOAD_ROWS = LOAD_ROWS  # type: ignore[misc]
     steps = _count_steps(os.path.dirname(os.path.abspath(arguments.database)), arguments)
     try:
-        ingest.importer.import_dumps(
-            [arguments.dumps],
-            arguments.database,
-            jobs=arguments.jobs,
-            publish=arguments.publish,
-            wait_seconds=20,
-        )
+        if arguments.change:
+            _CHANGES[arguments.change](arguments.dumps, arguments.database)
+        else:
+            ingest.importer.import_dumps(
+                [arguments.dumps],
+                arguments.database,
+                jobs=arguments.jobs,
+                publish=arguments.publish,
+                wait_seconds=20,
+            )
     except XbufError as error:
         print(error, file=sys.stderr)
         return int(error.exit_code)
