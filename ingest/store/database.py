@@ -51,7 +51,8 @@ STORAGE_VERSION: Final = "v1.4.0"
 
 BLOCK_BYTES: Final = 64 << 10
 """Block size of new files. DuckDB's own, 256 KiB, leaves blocks half empty: the 1,173 runs of 337 dumps take
-7.1 MB for 3.9, 278 MB of text 14.2 for 10.3. Loads and queries take the same time."""
+7.1 MB for 3.9, 278 MB of text 14.2 for 10.3. Loads and queries take the same time. In blocks of 32 KiB DuckDB
+leaves integers uncompressed: 5,900 small dumps take 14.8 MB for 7.4."""
 
 CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Without these DuckDB takes a SQLite file for its own and downloads an extension to read it.
