@@ -69,8 +69,10 @@ def stage_tasks(
         return
     from concurrent.futures import ProcessPoolExecutor  # imports multiprocessing's queues: 10 ms
 
-    # Arrow with it, once for all workers, who share its memory.
-    from ingest.store.large import stage_large
+    import ingest.store.arrow_rows  # noqa: F401 - Arrow, once for all workers, who share its memory
+
+    if large:
+        from ingest.store.large import stage_large
 
     with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
         waiting: dict[Future[Staged], int] = {}
