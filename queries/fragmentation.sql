@@ -26,26 +26,21 @@ WITH bounds AS MATERIALIZED (
     SELECT
         a.run_id,
         a.allocation_index,
-        a.size_bytes - greatest(coalesce(p.bytes, 0), coalesce(l.bytes, 0)) AS free_bytes
+        any_value(a.size_bytes) - greatest(
+            max(v.size_bytes - CASE WHEN g.start_time = g.end_time THEN g.handover_bytes ELSE 0 END),
+            coalesce(
+                sum(v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END)
+                    FILTER (r.peak_time BETWEEN g.start_time AND g.end_time),
+                0
+            )
+        )::BIGINT AS free_bytes
     FROM selected_runs($run, $label, $module) AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND a.kind = 'temp' AND a.size_bytes > 0
-    LEFT JOIN (
-        SELECT b.run_id, b.allocation_index, sum(b.bytes_at_peak)::BIGINT AS bytes
-        FROM buffers_at_peak AS b
-        GROUP BY b.run_id, b.allocation_index
-    ) AS p ON p.run_id = a.run_id AND p.allocation_index = a.allocation_index
-    LEFT JOIN (
-        SELECT
-            x.run_id,
-            x.allocation_index,
-            max(v.size_bytes - CASE WHEN g.start_time = g.end_time THEN g.handover_bytes ELSE 0 END) AS bytes
-        FROM allocations AS x
-        JOIN "values" AS v ON v.run_id = x.run_id AND v.allocation_index = x.allocation_index
-        JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-        WHERE x.kind = 'temp'
-        GROUP BY x.run_id, x.allocation_index
-    ) AS l ON l.run_id = a.run_id AND l.allocation_index = a.allocation_index
+    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
+    -- LEFT keeps the optimizer from joining ranges with allocations by run_id alone.
+    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
     WHERE $color IS NULL OR a.color = $color
+    GROUP BY a.run_id, a.allocation_index
 ),
 promising AS (
     SELECT b.run_id, b.allocation_index

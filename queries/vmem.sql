@@ -39,7 +39,8 @@ placed AS (
     FROM chosen AS c
     JOIN allocations AS a ON a.run_id = c.run_id AND a.color = $color
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-    JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+    -- LEFT keeps the optimizer from joining ranges with allocations by run_id alone.
+    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
 ),
 changes AS (
     SELECT e.run_id, e.time, sum(e.bytes) AS bytes
@@ -50,7 +51,7 @@ changes AS (
             unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS bytes
         FROM placed AS p
     ) AS e
-    WHERE e.bytes <> 0
+    WHERE e.bytes <> 0 AND e.time IS NOT NULL
     GROUP BY e.run_id, e.time
 ),
 curve AS (
