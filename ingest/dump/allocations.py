@@ -40,6 +40,11 @@ _EMBEDDED: Final = re.compile(
     re.M,
 )
 _EMBEDDED_START: Final = re.compile(r"^  [0-9]+ .*, positions:$", re.M)
+_PATTERNS: Final = {
+    None: _VALUE,
+    features.LOGICAL_BUFFERS: _LOGICAL,
+    features.EMBEDDED_VALUES: _EMBEDDED,
+}
 _REUSE_HEAD: Final = " reused by buffers of a different color:\n"
 _REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=({SINT})\)\n")
 KNOWN_START: Final = re.compile(
@@ -60,6 +65,10 @@ _NO_NEW_ATTRIBUTE: Final = re.compile(
     r"(?:color|page|parameter|output shape|constant|thread-local|maybe-live-out|preallocated-temp)\b"
 )
 """How an attribute begins that is known: one that cannot be read, or is there twice, is damage."""
+
+
+class LateError(DumpError):
+    """What is wrong within a line that can be read: told if all lines of the section can be read."""
 
 
 class Attributes(NamedTuple):
@@ -140,19 +149,48 @@ class AllocationScan(NamedTuple):
     used: list[tuple[str, ...]]
     features: set[str]
     notices: list[Notice]
+    ends_in_reuse: bool
+    """What may follow are more values that are reused by another color, or a header."""
+    ends_in_told_reuse: bool
+    """... and there is one of them already."""
 
 
-def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
+class PieceOfSection(NamedTuple):
+    """What a piece of the section has to be read with, and what stands around it."""
+
+    style: str | None
+    """See `style_of`."""
+    in_reuse: bool = False
+    """The piece before ends in a block of values that are reused by another color ..."""
+    told_reuse: bool = False
+    """... and with one of them."""
+    goes_on: bool = False
+    """Other pieces follow ..."""
+    has_more_headers: bool = False
+    """... and there are headers in them."""
+
+
+def style_of(text: str) -> str | None:
+    """Return the feature that tells how a section prints values; None for the way of TF 2.1 and later."""
+    if "](#" in text and _LOGICAL.search(text):
+        return features.LOGICAL_BUFFERS
+    return features.EMBEDDED_VALUES if _EMBEDDED_START.search(text) else None
+
+
+def scan_allocations(text: str, line: int, file: str, place: PieceOfSection | None = None) -> AllocationScan:
     """Scan a piece of the allocations section.
 
     Args:
         text: whole lines; the head `BufferAssignment:` may be the first.
         line: line of the file at which the text starts.
         file: name for messages.
+        place: what is known of the section around a piece; none where the text is all of it.
 
     Raises:
+        LateError: attributes of an allocation cannot be read.
         DumpError: a line whose meaning is needed cannot be read.
     """
+    style = style_of(text) if place is None else place.style
     found: set[str] = set()
     notices: list[Notice] = []
     reuse: list[ReuseLine] = []
@@ -161,16 +199,18 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
     if body.endswith("\n\n") or body == "\n":
         body = body.rstrip("\n")  # the blank line that parts this section from the total
         body = body + "\n" if body else ""
-    pattern, feature = _VALUE, None
-    if "](#" in body and _LOGICAL.search(body):
-        pattern, feature = _LOGICAL, features.LOGICAL_BUFFERS
-    elif _EMBEDDED_START.search(body):
-        pattern, feature = _EMBEDDED, features.EMBEDDED_VALUES
-    if feature:
-        found.add(feature)
-    headers, orphans, values, lines = _scan(body, pattern)
-    if lines != body.count("\n") or (body and not body.endswith("\n")):
-        body = _walk(body, line, file, pattern, reuse, notices, found)
+    pattern = _PATTERNS[style]
+    if style:
+        found.add(style)
+    place = place or PieceOfSection(style)
+    in_reuse = told_reuse = False
+    try:
+        headers, orphans, values, lines = _scan(body, pattern)
+    except LateError:
+        _walk(body, line, file, place, reuse, notices, found)
+        raise
+    if lines != body.count("\n") or (body and not body.endswith("\n")) or place.in_reuse:
+        body, in_reuse, told_reuse = _walk(body, line, file, place, reuse, notices, found)
         headers, orphans, values, lines = _scan(body, pattern)
         if lines != body.count("\n"):
             raise DumpError(
@@ -198,7 +238,7 @@ def scan_allocations(text: str, line: int, file: str) -> AllocationScan:
         values = [
             (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[8], row[7], row[9]) for row in values
         ]
-    return AllocationScan(headers, orphans, values, reuse, used, found, notices)
+    return AllocationScan(headers, orphans, values, reuse, used, found, notices, in_reuse, told_reuse)
 
 
 def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[tuple[str, ...]], int]:
@@ -267,7 +307,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
             unknown.append(other[1])
             at = other.end()
         if any(_NO_NEW_ATTRIBUTE.match(attribute) for attribute in unknown):
-            raise DumpError(
+            raise LateError(
                 "bad-line",
                 f"an attribute of allocation {allocation} cannot be read; is the file damaged?",
                 section="allocations",
@@ -277,7 +317,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
         assert match is not None  # each part matched alone, and sorted they follow the grammar
     color, page, number, shape, index, output, constant, local, live_out, temp = match.groups()
     if any(digits and not -LIMIT <= int(digits) < LIMIT for digits in (color, page, number)):
-        raise DumpError(
+        raise LateError(
             "number-too-large",
             f"a number of allocation {allocation} does not fit 64 bits; is the file damaged?",
             section="allocations",
@@ -322,16 +362,22 @@ def _walk(
     body: str,
     line: int,
     file: str,
-    pattern: re.Pattern[str],
+    place: PieceOfSection,
     reuse: list[ReuseLine],
     notices: list[Notice],
     found: set[str],
-) -> str:
-    """Go through the section line by line; return the text without reuse blocks and unknown lines."""
+) -> tuple[str, bool, bool]:
+    """Go through the section line by line.
+
+    Returns:
+        The text without reuse blocks and unknown lines, whether it ends in a reuse block, and whether
+        that has a line.
+    """
+    pattern = _PATTERNS[place.style]
     kept: list[str] = []
     header = -1
-    in_reuse = False
-    told = 0
+    in_reuse = place.in_reuse
+    told = -1 if place.told_reuse else 0
     at = 0
     while at < len(body):
         match = _HEADER.match(body, at)
@@ -366,7 +412,8 @@ def _walk(
                 text=text,
             )
         elif KNOWN_START.match(text) or pattern is _EMBEDDED:
-            ends_here = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
+            has_more_headers = place.has_more_headers or body.find("\nallocation ", at) >= 0
+            ends_here = pattern is _EMBEDDED and not has_more_headers
             raise DumpError(
                 "truncated" if ends_here else "bad-line",
                 "this line cannot be read here; is the file damaged?",
@@ -379,7 +426,7 @@ def _walk(
             note(notices, [unknown_line(file, line, text)])
         line += 1
         at = end
-    if in_reuse and len(reuse) == told:
+    if in_reuse and len(reuse) == told and not (at >= len(body) and place.goes_on):
         raise DumpError(
             "truncated" if at >= len(body) else "bad-line",
             "no value follows this line; are lines missing?",
@@ -388,4 +435,4 @@ def _walk(
             section="allocations",
             text=_REUSE_HEAD.rstrip("\n"),
         )
-    return "".join(kept)
+    return "".join(kept), in_reuse, in_reuse and len(reuse) > told

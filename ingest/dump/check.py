@@ -14,7 +14,6 @@ from operator import itemgetter
 
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT, Header, ReuseLine
-from ingest.dump.live_range import UNAVAILABLE
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
@@ -61,6 +60,18 @@ def check_last_allocation(index: int, size: int | None, has_values: bool) -> Non
         )
 
 
+def check_told_once(dump: ParsedDump, files: Mapping[str, str]) -> None:
+    """Refuse positions and uses both in the allocations, as TF 1.15 prints them, and under Used values."""
+    if features.EMBEDDED_VALUES in dump.features and Section.VALUES in dump.sections:
+        raise DumpError(
+            "bad-line",
+            "positions and uses stand in the allocations too; are files of different dumps side by side?",
+            file=files.get("values", files["primary"]),
+            section="values",
+            text="Used values:",
+        )
+
+
 def check_texts(blocks: Sequence[tuple[str, ...]], told: Collection[str]) -> None:
     """Require an instruction text of every value, where the dump is of a release that prints them."""
     if features.FROM_INSTRUCTION in told or features.HUMAN_TOTAL in told:
@@ -79,7 +90,7 @@ def check_bounds(
     offsets: Sequence[int],
     sizes: Sequence[int],
     allocations: Sequence[int],
-    allocation_sizes: Sequence[int],
+    allocation_sizes: Sequence[int] | Mapping[int, int],
 ) -> None:
     """Require every value to lie within its allocation, and its id to fit 64 bits."""
     for id_, offset, size, allocation in zip(ids, offsets, sizes, allocations, strict=True):
@@ -220,21 +231,21 @@ def check_start(text: str, role: str, file: str) -> None:
         message = "the file is cut off" if text else "the file is empty"
         if kind == "not-a-dump":
             message = "the first line is not 'BufferAssignment:'; this is no buffer-assignment dump"
-        raise DumpError(kind, message, file=file, line=1, section="allocations", text=text[:200])
+        first = text.split("\n", 1)[0]
+        raise DumpError(kind, message, file=file, line=1, section="allocations", text=first[:200])
 
 
-def check_end(text: str, role: str, file: str, line: int, section: Section) -> None:
+def check_end(text: str, file: str, line: int, section: Section) -> None:
     """Require a file to end with a line end, and not with the blank line before another section.
+
+    A live-range file that says that there is none ends without either.
 
     Args:
         text: the last text of the file.
-        role: primary, values or live_range.
         file: name for messages.
         line: number of the last line.
         section: section in which the file ends.
     """
-    if role == "live_range" and text.startswith(UNAVAILABLE):
-        return
     if not text.endswith("\n"):
         raise DumpError(
             "truncated",

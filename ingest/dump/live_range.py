@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
-from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME
+from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME, LateError
 from ingest.dump.notices import note, unknown_line
 from ingest.dump.records import Notice, StackNode
 from ingest.errors import DumpError
 
 _HEAD: Final = re.compile(rf"HloLiveRange \(max ({INT})\):\n  InstructionSequence:\n")
-_SLOT: Final = re.compile(rf"^    ({INT}):({NAME})\n", re.M)
+SLOT: Final = re.compile(rf"^    ({INT}):({NAME})\n", re.M)
+"""A line of the instruction sequence."""
 _RANGE: Final = re.compile(rf"^    ({NAME})({INDEX}):({INT})-({INT})\n", re.M)
 _PEAK_HEAD: Final = re.compile(rf"  Live ranges at ({INT}) \(peak\):\n")
 _PEAK: Final = re.compile(
@@ -39,6 +40,7 @@ _KNOWN_STARTS: Final = {
     "peak": re.compile(r"    .* bytes"),
 }
 """Lines that stand for a record of the section, though they may not be readable as one."""
+RANGES_HEAD: Final = "  BufferLiveRange:\n"
 MAX_INT: Final = 2**63 - 1
 UNBOUNDED: Final = "  Peak memory could not be determined due to unbounded dynamic shape.\n"
 UNAVAILABLE: Final = "HloLiveRange not available"
@@ -55,31 +57,34 @@ def scan_head(text: str, line: int, file: str) -> tuple[int, str]:
 
 def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: list[Notice]) -> list[str]:
     """Return the instruction of each slot; the slots must be `first_slot`, `first_slot + 1`, ..."""
-    rows = _SLOT.findall(body)
-    is_whole = len(rows) == body.count("\n")
-    if not is_whole:
-        _without_unknown(_SLOT, body, line, file, "sequence", notices)
+    rows = SLOT.findall(body)
+    if len(rows) != body.count("\n"):
+        _without_unknown(SLOT, body, line, file, "sequence", notices)
     expected = list(map(str, range(first_slot, first_slot + len(rows))))
     if [slot for slot, _ in rows] != expected:
         wrong = next(i for i, (row, slot) in enumerate(zip(rows, expected, strict=True)) if row[0] != slot)
-        raise DumpError(
-            "sequence-length",
-            f"slot {rows[wrong][0]} of the instruction sequence stands where {expected[wrong]} should",
-            file=file,
-            line=line + wrong if is_whole else None,
-            section="sequence",
-            text=f"    {rows[wrong][0]}:{rows[wrong][1]}",
-        )
+        at = next(islice(SLOT.finditer(body), wrong, None)).start()
+        raise slot_out_of_order(rows[wrong], first_slot + wrong, line + body.count("\n", 0, at), file)
     return [name for _, name in rows]
 
 
+def slot_out_of_order(slot: tuple[str, str], expected: int, line: int, file: str) -> LateError:
+    """Return the error of a slot (number and instruction as printed) that is not the next one."""
+    return LateError(
+        "sequence-length",
+        f"slot {slot[0]} of the instruction sequence stands where {expected} should",
+        file=file,
+        line=line,
+        section="sequence",
+        text=f"    {slot[0]}:{slot[1]}",
+    )
+
+
 def scan_ranges(text: str, line: int, file: str, notices: list[Notice]) -> list[tuple[str, str, str, str]]:
-    """Return (instruction, index, start, end) of each line of a piece of `BufferLiveRange:`."""
-    body = text.removeprefix("  BufferLiveRange:\n")
-    line += body is not text
-    rows = _RANGE.findall(body)
-    if len(rows) != body.count("\n"):
-        _without_unknown(_RANGE, body, line, file, "ranges", notices)
+    """Return (instruction, index, start, end) of each line after `BufferLiveRange:`, or of some of them."""
+    rows = _RANGE.findall(text)
+    if len(rows) != text.count("\n"):
+        _without_unknown(_RANGE, text, line, file, "ranges", notices)
     return rows
 
 

@@ -54,9 +54,15 @@ def note_colors(
     for value, allocation in zip(values, allocation_of, strict=True):
         if not value[4] or int(value[4]) == colors[allocation] or (allocation, value[0]) in told:
             continue
-        message = f"value {value[0]} has color {value[4]}, its allocation has {colors[allocation]}"
-        notices.setdefault(allocation, Notice(file, None, "color-differs", message))
-    return list(notices.values())
+        if allocation not in notices:
+            notices[allocation] = note_color(int(value[0]), value[4], colors[allocation], file)
+    return [notices[allocation] for allocation in sorted(notices)]
+
+
+def note_color(value: int, color: str, of_allocation: int, file: str) -> Notice:
+    """Note a value of another color than its allocation's."""
+    message = f"value {value} has color {color}, its allocation has {of_allocation}"
+    return Notice(file, None, "color-differs", message)
 
 
 def note_mixed(found: set[str], file: str) -> list[Notice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Final
 
@@ -26,12 +26,14 @@ from ingest.dump.check import (
     check_size_sum,
     check_start,
     check_texts,
+    check_told_once,
     check_total,
     check_unique,
     check_unique_ranges,
     misplaced,
 )
 from ingest.dump.live_range import (
+    RANGES_HEAD,
     UNAVAILABLE,
     WHY_UNAVAILABLE,
     scan_head,
@@ -105,7 +107,8 @@ def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
         check_start(content.text, role, file)
         pieces = list(cut([content.text], START[role]))
         last = pieces[-1].section if pieces else START[role]
-        check_end(content.text, role, file, content.text.count("\n") + 1, last)
+        if not (role == "live_range" and content.text.startswith(UNAVAILABLE)):
+            check_end(content.text, file, content.text.count("\n") + 1, last)
         for piece in pieces:
             if piece.section in dump.sections or (is_split and piece.section not in SECTIONS_OF[role]):
                 raise misplaced(piece.section, file, piece.line)
@@ -122,6 +125,7 @@ def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
     dump.features |= scan.features
     note(dump.notices, borders)
     note(dump.notices, scan.notices)
+    check_told_once(dump, files)
     if dump.total is None:
         size, values = (scan.headers[-1].size, scan.headers[-1].values) if scan.headers else (None, 0)
         check_last_allocation(len(scan.headers) - 1, size, values > 0)
@@ -160,7 +164,9 @@ def scan_section(dump: ParsedDump, piece: Piece, file: str) -> None:
         case Section.RANGES:
             dump.ranges = [
                 (name, index, int(start), int(end))
-                for name, index, start, end in scan_ranges(text, line, file, dump.notices)
+                for name, index, start, end in scan_ranges(
+                    text.removeprefix(RANGES_HEAD), line + 1, file, dump.notices
+                )
             ]
         case Section.PEAK:
             dump.peak = scan_peak(text, line, file, dump.notices)
@@ -184,7 +190,12 @@ def scan_unavailable(dump: ParsedDump, piece: Piece, file: str) -> None:
     if first != WHY_UNAVAILABLE:
         message = "XLA tells in other words than usual why there are no live ranges"
         note(dump.notices, [Notice(file, line, "live-range-unavailable", message, first[:MAX_TEXT])])
-    note(dump.notices, (unknown_line(file, number, other) for number, other in enumerate(others, line + 1)))
+    note_lines(dump, others, line + 1, file)
+
+
+def note_lines(dump: ParsedDump, lines: Sequence[str], first: int, file: str) -> None:
+    """Note lines whose meaning is not known; `first` is the number of the first one."""
+    note(dump.notices, (unknown_line(file, number, line) for number, line in enumerate(lines, first)))
 
 
 def _scan_total(dump: ParsedDump, text: str, line: int, file: str) -> None:
@@ -236,16 +247,14 @@ def _take_allocations(dump: ParsedDump, scan: AllocationScan) -> None:
         )
     allocation_of = [header.allocation for header in scan.headers for _ in range(header.values)]
     columns = list(zip(*scan.values, strict=True)) or [()] * 8
-    ids = list(map(int, columns[0]))
+    ids, sizes, offsets = (list(map(int, columns[place])) for place in (0, 5, 6))
+    check_bounds(ids, offsets, sizes, allocation_of, [header.size for header in scan.headers])
     order = sorted(range(len(ids)), key=ids.__getitem__)
     dump.values = [scan.values[row] for row in order]
     dump.ids = [ids[row] for row in order]
-    dump.sizes = [int(columns[5][row]) for row in order]
-    dump.offsets = [int(columns[6][row]) for row in order]
+    dump.sizes = [sizes[row] for row in order]
+    dump.offsets = [offsets[row] for row in order]
     dump.allocation_of = [allocation_of[row] for row in order]
-    check_bounds(
-        dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in scan.headers]
-    )
     check_unique(dump.ids)
     if dump.reuse:
         places = {
@@ -271,7 +280,8 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
         return
     assert dump.schedule_length is not None  # it comes with the schedule
     check_sequence_length(dump.schedule_length, len(dump.schedule), file)
-    rows = {(value[1], value[2] or "{}"): row for row, value in enumerate(dump.values)}
+    # Of several values in one place, which no dump has, the first one counts.
+    rows = {(value[1], value[2] or "{}"): row for row, value in reversed([*enumerate(dump.values)])}
     find = rows.get
     dump.range_values = [find((name, index), -1) for name, index, _, _ in dump.ranges]
     for name, index, start, end in dump.ranges:

@@ -7,11 +7,11 @@ one section, so that pieces can be scanned apart, also in parallel.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ingest.dump.used_values import HEAD_ANYWHERE
 from ingest.errors import DumpError
 
 MAX_RECORD: Final = 64 << 20
@@ -55,7 +55,6 @@ _MARKERS: Final = (
     (Section.TREE, "\n  Stack trace breakdown for peak usage: "),
 )
 _POSITIONS: Final = "\n positions:\n"
-_BLOCK_HEAD: Final = re.compile(r"<[0-9]{1,40} [^\n<>]+>")
 _LONGEST_MARKER: Final = max(len(marker) for _, marker in _MARKERS)
 
 
@@ -137,7 +136,9 @@ def _record_border(text: str, section: Section) -> int:
             end = len(text)
             while (end := text.rfind(_POSITIONS, 0, end)) > 0:
                 start = text.rfind("<", text.rfind("\n", 0, end) + 1, end)
-                is_head = start > 0 and _BLOCK_HEAD.fullmatch(text, start, end)
+                is_head = start > 0 and HEAD_ANYWHERE.match(text, start)
+                if not HEAD_ANYWHERE.search(text, 0, start):
+                    return 0
                 if is_head and not text.endswith("\n\n", 0, start):
                     return start
             return 0

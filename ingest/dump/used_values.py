@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ingest.dump import features
-from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME
+from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME, LateError
 from ingest.dump.notices import note, unknown_line
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
@@ -51,6 +51,7 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
         file: name for messages.
 
     Raises:
+        LateError: a use cannot be read.
         DumpError: a line whose meaning is needed cannot be read.
     """
     found: set[str] = set()
@@ -58,12 +59,13 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     start = len("Used values:\n") if text.startswith("Used values:\n") else 0
     line += start > 0
     body = text[start:].rstrip("\n")
-    body = body + "\n" if body else ""
+    ends_in_line = text.endswith("\n")  # else the head of the next piece is glued to it
+    body = body + "\n" if body and ends_in_line else body
     blocks = _BLOCK.findall(body)
     lines = sum(3 + row[5].count("\n") + row[6].count("\n") for row in blocks) + sum(
         1 for row in blocks if len(row[7]) > 1
     )
-    is_plain = lines == body.count("\n")
+    is_plain = ends_in_line and lines == body.count("\n")
     if not is_plain:
         blocks = _resynchronise(body, line, file, found, notices)
     if blocks and blocks[-1][7]:
@@ -98,10 +100,10 @@ def _split_blocks(
             found.add(features.without(features.FROM_INSTRUCTION_BLANK))
     position_texts = [row[5] for row in blocks]
     use_texts = [row[6] for row in blocks]
+    if "" in use_texts:
+        found.add(features.without(features.USES_NONE))
     if _NO_USES in use_texts:
         found.add(features.USES_NONE)
-        if "" in use_texts:
-            found.add(features.without(features.USES_NONE))
         use_texts = ["" if text == _NO_USES else text for text in use_texts]
     position_counts = [text.count("\n") for text in position_texts]
     use_counts = [text.count("\n") for text in use_texts]
@@ -152,7 +154,7 @@ def _filtered(pattern: re.Pattern[str], text: str, line: int, file: str, notices
         if pattern.fullmatch(one):
             kept.append(one)
         elif ", operand " in one:
-            raise DumpError(
+            raise LateError(
                 "bad-line",
                 "this use of a value cannot be read; is the file damaged?",
                 file=file,
@@ -192,7 +194,7 @@ def _resynchronise(
             file=file,
             line=line,
             section="values",
-            text=body[: body.find("\n")],
+            text=body.split("\n", 1)[0],
         )
     for number in range(first):
         note(notices, [unknown_line(file, line + number, "")])

@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 _TABLES: Final = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _NAMED: Final = re.compile(r'([0-9]{1,18}) "((?:[^"\\]|\\.)*+)"', re.ASCII | re.DOTALL)
-_KEYED: Final = re.compile(r"([0-9]{1,18}) \{((?:[a-z_]+=-?[0-9]{1,18} ?)*+)\}", re.ASCII)
+_KEYED: Final = re.compile(r"([0-9]{1,18}) \{((?:[a-z_]+=-?[0-9]{1,18}(?: |(?=\})))*+)\}", re.ASCII)
 
 Problem = Callable[[int, str, str], None]
 """Takes the line from the start of the text (0 is its first), what is wrong, and the text concerned."""

@@ -203,4 +203,4 @@ class _Reader:
             self._untold += 1
 
     def _notice(self, line: int | None, message: str, shown: str) -> Notice:
-        return Notice(self._path, line, KIND, message, shown[:2000] or None)
+        return Notice(self._path, line, KIND, message[:2000], shown[:2000] or None)

@@ -9,14 +9,14 @@ of `ingest.dump.parse`.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
-from typing import Any, Final, TypeVar
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,15 @@ import pyarrow.compute as pc
 
 from ingest.discover import DumpSet
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, ReuseLine
+from ingest.dump.allocations import (
+    LIMIT,
+    LINES,
+    LateError,
+    PieceOfSection,
+    ReuseLine,
+    scan_allocations,
+    style_of,
+)
 from ingest.dump.check import (
     SECTIONS_OF,
     check_bounds,
@@ -36,27 +44,34 @@ from ingest.dump.check import (
     check_peak_list,
     check_range,
     check_reuse,
+    check_same_values,
     check_sections,
     check_sequence_length,
     check_size_sum,
     check_start,
     check_texts,
+    check_told_once,
     check_total,
     check_unique,
     check_unique_ranges,
     misplaced,
 )
-from ingest.dump.live_range import UNAVAILABLE, scan_head
+from ingest.dump.live_range import RANGES_HEAD, SLOT, UNAVAILABLE, scan_head, slot_out_of_order
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
 from ingest.dump.notices import note
-from ingest.dump.oddities import note_blank_lines, note_missing_value, note_mixed, note_overlaps
-from ingest.dump.parse import START, scan_section
+from ingest.dump.oddities import (
+    note_blank_lines,
+    note_color,
+    note_missing_value,
+    note_mixed,
+    note_overlaps,
+)
+from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
-from ingest.dump.records import Notice
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import BlockReader, FileRange
-from ingest.dump.used_values import first_and_last
+from ingest.dump.used_values import first_and_last, scan_used_values
 from ingest.errors import DumpError
 from ingest.store.arrow_rows import batch_tables, write_tables
 from ingest.store.batch import Batch, PeakMatcher
@@ -95,9 +110,19 @@ from ingest.store.stage import (
 _T = TypeVar("_T")
 _RANGES_AT_ONCE: Final = 100_000
 _VALUES_AT_ONCE: Final = 50_000
-_READ_AFTER_FAULT: Final = 1 << 30
-"""Bytes up to which a dump that breaks a rule is read on for a line that cannot be read."""
-_FIRST_SLOT: Final = re.compile(r"^    ([0-9]{1,18}):", re.M)
+_READ_AFTER_FAULT: Final = 256 << 20
+"""Bytes up to which a damaged dump is read on for what is to be told before that."""
+_AHEAD_OF_VALUES: Final = frozenset({Rule.HEADERS, Rule.FIRST_VALUE, Rule.BOUNDS})
+"""Rules of which a fault makes it needless to keep the values."""
+_DIFFERENT_VALUES: Final = Fault(Rule.SAME_VALUES, DumpError("value-mismatch", "see _find_mismatch"))
+
+
+class _FirstSlot(NamedTuple):
+    """The first slot of a piece of the instruction sequence, as printed, and its line."""
+
+    number: str
+    instruction: str
+    line: int
 
 
 class LargeDump:
@@ -115,15 +140,18 @@ class LargeDump:
         self._pool = pool
         self._in_flight = in_flight
         self._dump = ParsedDump()
-        self._faults: dict[Rule, DumpError] = {}
+        self._faults: dict[Rule, Fault] = {}
+        self._late: LateError | None = None
         self._allocation_sizes = array("q")
+        self._allocation_colors = array("q")
         self._allocated = 0
         self._value_bytes = 0
         self._headers = 0
-        self._last_color = 0
         self._last_size = 0
         self._last_has_values = False
         self._ends_in_reuse = False
+        self._values_after_reuse = False
+        self._unknown_lines = False
         self._reuse: list[ReuseLine] = []
         self._styles: set[frozenset[str]] = set()
         self._without_text: list[tuple[str, ...]] = []
@@ -134,6 +162,8 @@ class LargeDump:
         self._used = 0
         self._slots = 0
         self._range_pieces: list[pa.Table] = []
+        self._ranges = 0
+        self._too_large: dict[int, tuple[int, int]] = {}
         self._piece = 0
 
     def stage(self) -> ParsedDump:
@@ -154,8 +184,10 @@ class LargeDump:
             if features.USED_VALUES not in dump.features and features.EMBEDDED_VALUES not in dump.features:
                 self._write_values_alone()
             self._finish_ranges()
-            self._require(Rule.NUMBERS)
+            self._require(Rule.COLORS)
+            check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
             check_magnitude("the sum of all sizes,", "allocations", (self._allocated,))
+            self._require(Rule.OPERANDS)
             check_numbers(dump)
             self._write_small_tables()
             return dump
@@ -169,37 +201,56 @@ class LargeDump:
         waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         before: Piece | None = None
         offset = 0
+        error: DumpError | None = None
+        ends_anyhow = False
         try:
             for piece, is_last in _mark_last(cut(_started(reader, role, file), START[role])):
-                if is_last:
-                    check_end(piece.text, role, file, piece.line + piece.text.count("\n"), piece.section)
-                if before is None or piece.section is not before.section:
-                    _drain(waiting, 0)
-                    self._start_section(before, piece, role, file)
-                before = piece
+                if piece.line == 1:
+                    ends_anyhow = role == "live_range" and piece.text.startswith(UNAVAILABLE)
+                if is_last and not ends_anyhow:
+                    check_end(piece.text, file, piece.line + piece.text.count("\n"), piece.section)
+                if (error or self._late or self._faults) and reader.text_bytes > _READ_AFTER_FAULT:
+                    raise error or self._late or self._faults[min(self._faults)].error
+                if error is not None:
+                    continue  # a file that is cut off is told as that
                 size = len(piece.text) if piece.text.isascii() else len(piece.text.encode())
                 # A worker reads its piece itself: through a pipe it took a fifth of the whole time.
                 source = FileRange(file, offset, size) if reader.is_verbatim else piece.text
                 offset += size
-                submitted = self._submit(piece, source, file)
-                if submitted is not None:
-                    waiting.append(submitted)
-                    _drain(waiting, self._in_flight)
-                if self._faults and reader.text_bytes > _READ_AFTER_FAULT:
-                    break
-            _drain(waiting, 0)
+                try:
+                    if before is None or piece.section is not before.section:
+                        _drain(waiting, 0)
+                        self._start_section(before, piece, role, file)
+                    before = piece
+                    submitted = self._submit(piece, source, file)
+                    if submitted is not None:
+                        waiting.append(submitted)
+                        _drain(waiting, self._in_flight)
+                except DumpError as found:
+                    error = found
+            try:
+                if error is None:
+                    _drain(waiting, 0)
+                    self._end_section(before, file)
+            except DumpError as found:
+                error = found
         finally:
             # The folder is removed after an error: nobody may write to it then.
             for future, _ in waiting:
                 future.cancel()
             wait_for([future for future, _ in waiting])
+        if error is not None:
+            if before is not None and before.section is Section.ALLOCATIONS:
+                error = first_unreadable(file) or error
+            raise error
         if before is None:
-            check_end("", role, file, 1, START[role])
+            check_end("", file, 1, START[role])
         self._dump.sha256[role] = reader.sha256
         self._dump.text_bytes += reader.text_bytes
         note(self._dump.notices, reader.notices)
 
     def _start_section(self, before: Piece | None, piece: Piece, role: str, file: str) -> None:
+        self._end_section(before, file)
         section, seen = piece.section, self._dump.sections
         if section in seen or (len(self._files) > 1 and section not in SECTIONS_OF[role]):
             raise misplaced(section, file, piece.line)
@@ -208,6 +259,17 @@ class LargeDump:
         if section is Section.VALUES:
             self._finish_values()
             self._dump.features.add(features.USED_VALUES)
+
+    def _end_section(self, before: Piece | None, file: str) -> None:
+        """Tell what can be told only when all pieces of a section are scanned."""
+        if self._late is not None:
+            raise self._late
+        if before is not None and before.section is Section.ALLOCATIONS:
+            is_mixed = len(self._styles) > 1 or self._values_after_reuse
+            if is_mixed or (self._unknown_lines and features.EMBEDDED_VALUES in self._dump.features):
+                error = first_unreadable(file)
+                if error is not None:
+                    raise error
 
     def _submit(
         self, piece: Piece, source: Text, file: str
@@ -229,79 +291,98 @@ class LargeDump:
                 sources = {} if values is None else self._sources_of(values)
                 future = submit(stage_used_piece, source, line, file, values, sources, where)
                 return future, self._take_used
-            case Section.SEQUENCE if not text.startswith(UNAVAILABLE):
+            case Section.SEQUENCE if features.LIVE_RANGE_UNAVAILABLE in self._dump.features:
+                note_lines(self._dump, LINES.findall(text), line, file)
+                return None
+            case Section.SEQUENCE if features.LIVE_RANGE in self._dump.features or not text.startswith(
+                UNAVAILABLE
+            ):
                 self._dump.sections.add(section)
                 if features.LIVE_RANGE not in self._dump.features:
                     self._dump.schedule_length, text = scan_head(text, line, file)
                     self._dump.features.add(features.LIVE_RANGE)
                     source = text
                     line += 2
-                slot = _FIRST_SLOT.search(text)
+                slot = SLOT.search(text)
                 first = int(slot[1]) if slot else 0
-                return submit(stage_sequence_piece, source, first, line, file, where), self._take_sequence
+                printed = None
+                if slot is not None:
+                    printed = _FirstSlot(slot[1], slot[2], line + text.count("\n", 0, slot.start()))
+                future = submit(stage_sequence_piece, source, first, line, file, where)
+                return future, lambda found: self._take_sequence(found, printed, file)
             case Section.RANGES:
+                if section not in self._dump.sections:
+                    source = text.removeprefix(RANGES_HEAD)
+                    line += 1
                 self._dump.sections.add(section)
                 return submit(scan_range_piece, source, line, file), self._take_ranges
             case _:
                 scan_section(self._dump, piece, file)
                 return None
 
-    def _take_allocations(self, piece: AllocationPiece, suffix: str) -> None:
+    def _take_allocations(self, piece: AllocationPiece | LateError, suffix: str) -> None:
+        if isinstance(piece, LateError):
+            self._late = self._late or piece
+            return
         self._dump.features |= piece.features
         note(self._dump.notices, piece.notices)
         self.rows += piece.rows
-        self._require_one_style(piece)
-        self._blame(*piece.faults)
-        is_first = not self._headers
+        self._look_at_style(piece)
+        if piece.orphans and not self._headers:
+            self._blame(Fault(Rule.FIRST_VALUE, _value_first(piece)))
+        if piece.headers and piece.first != self._headers:
+            self._blame(Fault(Rule.HEADERS, _out_of_order(piece.first, self._headers)))
         self._headers += piece.headers
         if piece.headers:
             self._last_size, self._last_has_values = piece.last_size, piece.last_has_values
         elif piece.orphans:
             self._last_has_values = True
-        if piece.orphans and is_first:
-            self._blame(Fault(Rule.FIRST_VALUE, _value_first()))
-        expected = len(self._allocation_sizes)
-        if piece.sizes and piece.first != expected and not self._faults:
-            self._blame(Fault(Rule.HEADERS, _out_of_order(piece.first, expected)))
-        if not self._faults and piece.values is not None:
+        if piece.orphans and self._allocation_sizes:
+            self._check_orphans(piece)
+        self._blame(*piece.faults)
+        if self._faults.keys().isdisjoint(_AHEAD_OF_VALUES) and piece.values is not None:
             self._take_values(piece, piece.values, suffix)
+        self._allocation_sizes.extend(piece.sizes)
+        self._allocation_colors.extend(piece.colors)
 
-    def _require_one_style(self, piece: AllocationPiece) -> None:
-        """Refuse a piece whose lines another release prints than those before."""
+    def _look_at_style(self, piece: AllocationPiece) -> None:
+        """Look for lines that another release prints than those before; `_end_section` refuses them."""
         if self._ends_in_reuse and piece.orphans:
-            raise _mixed("a value comes after those that are reused", self._files["primary"])
+            self._values_after_reuse = True
         if piece.headers or piece.orphans:
             self._ends_in_reuse = piece.ends_in_reuse
         if piece.value_count:
             self._styles.add(piece.style)
-            if len(self._styles) > 1:
-                raise _mixed("the values are printed in the ways of two releases", self._files["primary"])
+        if not piece.style and any(notice.kind == "unknown-line" for notice in piece.notices):
+            self._unknown_lines = True
+
+    def _check_orphans(self, piece: AllocationPiece) -> None:
+        """Check the bounds of the values that belong to the last allocation of the piece before."""
+        if piece.orphan_places is not None:
+            ids, offsets, sizes = piece.orphan_places
+        else:
+            assert piece.values is not None  # it has them where `orphan_places` has not
+            orphans = piece.values.slice(0, piece.orphans)
+            ids, offsets, sizes = (as_list(orphans[name]) for name in ("id", "offset", "size"))
+        faults: list[Fault] = []
+        with fault_of(Rule.BOUNDS, faults):
+            last = len(self._allocation_sizes) - 1
+            check_bounds(ids, offsets, sizes, [last] * len(ids), self._allocation_sizes)
+        self._blame(*faults)
 
     def _take_values(self, piece: AllocationPiece, values: pa.Table, suffix: str) -> None:
         last = len(self._allocation_sizes) - 1
-        orphan_reuse = [line for line in piece.reuse if line.header < 0]
         if piece.orphans:
-            orphans = values.slice(0, piece.orphans)
-            faults: list[Fault] = []
-            with fault_of(Rule.BOUNDS, faults):
-                check_bounds(
-                    orphans["id"].to_pylist(),
-                    orphans["offset"].to_pylist(),
-                    orphans["size"].to_pylist(),
-                    [last] * piece.orphans,
-                    self._allocation_sizes,
-                )
-            self._blame(*faults)
             owners = values["allocation"].combine_chunks().to_numpy(zero_copy_only=False).copy()
             owners[: piece.orphans] = last
             values = values.set_column(
                 values.schema.get_field_index("allocation"), "allocation", pa.array(owners, pa.int64())
             )
-            self._note_orphan_color(orphans, orphan_reuse)
         self._reuse += [line if line.header >= 0 else line._replace(header=last) for line in piece.reuse]
-        if piece.sizes:
-            self._last_color = piece.last_color
-        self._allocation_sizes.extend(piece.sizes)
+        if Rule.UNIQUE in self._faults:
+            # The ids are all that is asked for yet: a file may repeat one line for gigabytes.
+            values = values.select(["id"])
+            self._value_pieces = [piece.select(["id"]) for piece in self._value_pieces]
         self._allocated += sum(piece.sizes)
         self._value_bytes += piece.value_bytes
         self._value_pieces.append(values)
@@ -312,39 +393,59 @@ class LargeDump:
             write_tables(batch_tables(batch), self._directory, suffix)
             self.rows += batch.size
 
-    def _note_orphan_color(self, orphans: pa.Table, reuse: list[ReuseLine]) -> None:
-        """Note the first value line of another color than the allocation that began a piece earlier."""
-        told = {line.id for line in reuse}
-        ids, colors = orphans["id"].to_pylist(), orphans["color"].to_pylist()
-        for id_, color in zip(ids, colors, strict=True):
-            if color and int(color) != self._last_color and str(id_) not in told:
-                message = f"value {id_} has color {color}, its allocation has {self._last_color}"
-                note(self._dump.notices, [Notice(self._files["primary"], None, "color-differs", message)])
-                return
+    def _note_colors(self) -> None:
+        """Note, once an allocation, values of another color than their allocation's."""
+        assert self._values is not None
+        number: dict[int, int] = {}  # colors have up to 40 digits
+
+        def numbers(colors: Iterable[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+            return np.array([number.setdefault(color, len(number)) for color in colors], np.int64)
+
+        printed = self._values["color"].combine_chunks()
+        distinct = numbers(int(color or 0) for color in printed.dictionary.to_pylist())
+        of_allocations = numbers(self._allocation_colors)
+        if len(number) < 2:
+            return
+        owners = self._values["allocation"].to_numpy()
+        is_printed = pc.not_equal(printed.dictionary, "").to_numpy(zero_copy_only=False)[printed.indices]
+        rows = np.flatnonzero(is_printed & (distinct[printed.indices] != of_allocations[owners]))
+        told = {(line.header, int(line.id)) for line in self._reuse}
+        if told:
+            pairs = zip(owners[rows].tolist(), self._ids[rows].tolist(), strict=True)
+            rows = rows[[pair not in told for pair in pairs]]
+        for owner, first in zip(*np.unique(owners[rows], return_index=True), strict=True):
+            row = int(rows[first])
+            color = printed[row].as_py()
+            of_allocation = self._allocation_colors[owner]
+            notice = note_color(int(self._ids[row]), color, of_allocation, self._files["primary"])
+            note(self._dump.notices, [notice])
 
     def _blame(self, *faults: Fault) -> None:
         for fault in faults:
-            self._faults.setdefault(fault.rule, fault.error)
+            known = self._faults.get(fault.rule)
+            if known is None or fault.value < known.value:
+                self._faults[fault.rule] = fault
 
     def _require(self, rule: Rule) -> None:
         """Raise the fault of a rule; those of the rules before were asked for already."""
         if rule in self._faults:
-            raise self._faults[rule]
+            raise self._faults[rule].error
 
     def _finish_values(self) -> None:
         """Put all value lines in order of their ids, once the allocations are complete."""
-        if self._values is not None or self._faults:
+        if self._values is not None or not self._faults.keys().isdisjoint(_AHEAD_OF_VALUES):
             return
-        self._values = sorted_by_id(self._value_pieces)
+        values = self._values = sorted_by_id(self._value_pieces)
         release_freed()
-        self._ids = self._values["id"].to_numpy()
+        self._ids = values["id"].to_numpy()
         twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
         if len(twice):
             faults: list[Fault] = []
             with fault_of(Rule.UNIQUE, faults):
                 check_unique(self._ids[twice[0] : twice[0] + 2].tolist())
-            self._blame(*faults)
-        shapes = self._values["shape"].combine_chunks()
+            self._faults[Rule.UNIQUE] = faults[0]
+            return
+        shapes = values["shape"].combine_chunks()
         if len(shapes):
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
 
@@ -352,6 +453,7 @@ class LargeDump:
         """Look at the rules of allocations and values, in their order."""
         dump = self._dump
         self._finish_values()
+        check_told_once(dump, self._files)
         if dump.total is None:
             size = self._last_size if self._headers else None
             check_last_allocation(self._headers - 1, size, self._last_has_values)
@@ -362,13 +464,14 @@ class LargeDump:
             self._small.add_reuse(self._run_no, [(line.header, line) for line in self._reuse])
         check_size_sum(self._value_bytes)
         check_total(self._allocated, dump.total)
+        self._note_colors()
         self._require(Rule.FIRST_POSITION)
         of_values = self._files.get("values", self._files["primary"])
         note(dump.notices, note_mixed(dump.features, of_values))
-        self._require(Rule.SAME_VALUES)
-        if features.USED_VALUES in dump.features and self._used != len(self._ids):
-            raise self._mismatch(self._used)
-        check_texts(self._without_text[:1], dump.features)
+        if features.USED_VALUES in dump.features:
+            if Rule.SAME_VALUES in self._faults or self._used != len(self._ids):
+                self._find_mismatch(of_values)
+            check_texts(self._without_text[:1], dump.features)
 
     def _places(self, ids: list[int]) -> dict[int, tuple[str, str, int]]:
         """Return instruction, index and allocation of some values."""
@@ -386,7 +489,7 @@ class LargeDump:
         for start in range(0, len(self._values), _VALUES_AT_ONCE):
             values = self._values.slice(start, _VALUES_AT_ONCE)
             lines = value_lines(values)
-            with fault_of(Rule.NUMBERS, faults):
+            with fault_of(Rule.COLORS, faults):
                 check_colors(lines.rows)
             self._blame(*faults)
             if faults:
@@ -411,45 +514,48 @@ class LargeDump:
         low = self._used
         high = int(np.searchsorted(self._ids, min(ends[1], LIMIT - 1), "right"))
         if low >= len(self._ids) or self._ids[low] != ends[0] or high <= low:
-            self._blame(Fault(Rule.SAME_VALUES, self._mismatch(low)))
+            self._blame(_DIFFERENT_VALUES)
             return None
         self._used = high
         return compact(self._values.slice(low, high - low))
 
-    def _mismatch(self, row: int) -> DumpError:
-        value = f"value {self._ids[row]}" if row < len(self._ids) else "a value after the last one"
-        return DumpError(
-            "value-mismatch",
-            f"{value} is not listed both in an allocation and under Used values, in order",
-            section="values",
-            text=f"<{self._ids[row]} " if row < len(self._ids) else "Used values:",
-        )
+    def _find_mismatch(self, file: str) -> None:
+        """Raise what differs first between the value lines and `Used values`: scan the section again."""
+        assert self._values is not None
+        row = 0
+        for piece in cut(BlockReader(file), START["values" if "values" in self._files else "primary"]):
+            if piece.section is Section.VALUES:
+                blocks = scan_used_values(piece.text, piece.line, file).blocks
+                check_same_values(value_lines(self._values.slice(row, len(blocks))).rows, blocks)
+                row += len(blocks)
+        check_same_values(value_lines(self._values.slice(row, 1)).rows, [])
 
-    def _take_used(self, piece: UsedPiece) -> None:
+    def _take_used(self, piece: UsedPiece | LateError) -> None:
+        if isinstance(piece, LateError):
+            self._late = self._late or piece
+            return
         self._dump.features |= piece.features
         note(self._dump.notices, piece.notices)
         self._without_text += piece.without_text
         self._blame(*piece.faults)
         self.rows += piece.rows
 
-    def _take_sequence(self, piece: SequencePiece) -> None:
-        if piece.slots and piece.first != self._slots:
-            raise DumpError(
-                "sequence-length",
-                f"slot {piece.first} of the instruction sequence stands where {self._slots} should",
-                file=self._files.get("live_range", self._files["primary"]),
-                section="sequence",
-                text=f"    {piece.first}:",
-            )
+    def _take_sequence(self, piece: SequencePiece | LateError, first: _FirstSlot | None, file: str) -> None:
+        if first is not None and int(first.number) != self._slots:
+            name = (first.number, first.instruction)
+            self._late = self._late or slot_out_of_order(name, self._slots, first.line, file)
+        if isinstance(piece, LateError):
+            self._late = self._late or piece
+            return
         self._slots += piece.slots
         note(self._dump.notices, piece.notices)
         self.rows += piece.rows
 
     def _take_ranges(self, piece: RangePiece) -> None:
-        if piece.table is not None:
-            self._range_pieces.append(piece.table)
+        self._too_large |= {self._ranges + row: pair for row, pair in piece.too_large.items()}
+        self._ranges += len(piece.table)
+        self._range_pieces.append(piece.table)
         note(self._dump.notices, piece.notices)
-        self._blame(*piece.faults)
 
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
@@ -460,7 +566,6 @@ class LargeDump:
             self._pool.submit(rest)
         file = self._files.get("live_range", self._files["primary"])
         check_sequence_length(dump.schedule_length, self._slots, file)
-        self._require(Rule.RANGES)
         # What is needed no more goes first: the join takes most memory.
         values = self._values = values.select(["id", "allocation", "name", "index", "size", "offset"])
         table = joined(self._range_pieces)
@@ -468,7 +573,8 @@ class LargeDump:
         wrong = np.flatnonzero((starts > ends) | (ends > dump.schedule_length))
         if len(wrong):
             row = table.slice(int(wrong[0]), 1).to_pylist()[0]
-            check_range(row["name"], row["index"], row["start"], row["end"], dump.schedule_length, file)
+            start, end = self._too_large.get(int(wrong[0]), (row["start"], row["end"]))
+            check_range(row["name"], row["index"], start, end, dump.schedule_length, file)
         rows = rows_in(table, values)
         values = self._values = values.drop_columns(["name", "index"])
         release_freed()
@@ -569,14 +675,46 @@ def _out_of_order(allocation: int, expected: int) -> DumpError:
     )
 
 
-def _value_first() -> DumpError:
+def _value_first(piece: AllocationPiece) -> DumpError:
+    first = piece.values["id"][0] if piece.values is not None else (piece.orphan_places or [[None]])[0][0]
     return DumpError(
-        "bad-line", "a value comes before the first allocation", section="allocations", text=" value: <"
+        "bad-line",
+        "a value comes before the first allocation",
+        section="allocations",
+        text=f" value: <{first} ",
     )
 
 
-def _mixed(what: str, file: str) -> DumpError:
-    return DumpError("bad-line", f"{what}; is the file damaged?", file=file, section="allocations")
+def first_unreadable(file: str) -> DumpError | None:
+    """Return what cannot be read first of the allocations, scanned from their start; None if nothing.
+
+    A piece by itself does not tell in which way a dump prints its values, nor whether others follow.
+    """
+
+    def pieces() -> Iterator[Piece]:
+        of_file = cut(BlockReader(file), Section.ALLOCATIONS)
+        return takewhile(lambda piece: piece.section is Section.ALLOCATIONS, of_file)
+
+    styles = set()
+    last, last_header = 0, 0  # lines at which pieces start
+    for piece in pieces():
+        styles.add(style_of(piece.text))
+        last = piece.line
+        if piece.text.startswith("allocation ") or "\nallocation " in piece.text:
+            last_header = last
+    style = next((one for one in (features.LOGICAL_BUFFERS, features.EMBEDDED_VALUES) if one in styles), None)
+    reuse = (False, False)
+    late: LateError | None = None
+    for piece in pieces():
+        place = PieceOfSection(style, *reuse, piece.line < last, piece.line < last_header)
+        try:
+            scan = scan_allocations(piece.text, piece.line, file, place)
+            reuse = (scan.ends_in_reuse, scan.ends_in_told_reuse)
+        except LateError as error:
+            late = late or error.with_traceback(None)
+        except DumpError as error:
+            return error
+    return late
 
 
 def _mark_last(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bool]]:

@@ -1,7 +1,8 @@
 """Scan and stage the pieces of a large dump: what the workers of `ingest.store.large` do.
 
 A piece that cannot be read raises. A rule that it breaks is a `Fault` instead: whether that is what the dump
-is rejected for depends on the pieces that are not scanned yet (`Rule`).
+is rejected for depends on the pieces that are not scanned yet (`Rule`). So it is with a `LateError`, which
+is returned.
 """
 
 from __future__ import annotations
@@ -11,23 +12,22 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
+from itertools import accumulate
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, ReuseLine, scan_allocations
+from ingest.dump.allocations import LIMIT, LateError, ReuseLine, scan_allocations
 from ingest.dump.check import (
     check_bounds,
     check_colors,
     check_headers,
     check_operands,
-    check_range,
     check_same_values,
     check_unique,
 )
 from ingest.dump.live_range import scan_ranges, scan_sequence
-from ingest.dump.oddities import note_colors
 from ingest.dump.records import Notice
 from ingest.dump.source import FileRange, read_range
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
@@ -59,7 +59,8 @@ class Rule(IntEnum):
     TEXTS = 9
     SECTIONS = 10
     RANGES = 11
-    NUMBERS = 12
+    COLORS = 12
+    OPERANDS = 13
 
 
 class Fault(NamedTuple):
@@ -67,6 +68,8 @@ class Fault(NamedTuple):
 
     rule: Rule
     error: DumpError
+    value: int = 0
+    """The value at fault where those are looked at by their ids: the first one counts."""
 
 
 class ValueLines(NamedTuple):
@@ -88,13 +91,16 @@ class AllocationPiece(NamedTuple):
     ends_in_reuse: bool
     first: int
     sizes: array[int]
-    """Empty if there is a fault."""
-    last_color: int
+    """Empty if the headers break a rule."""
+    colors: array[int]
+    """Of the allocations."""
     orphans: int
     """Value lines before the first header: they belong to the last allocation of the piece before."""
+    orphan_places: tuple[list[int], list[int], list[int]] | None
+    """Their ids, offsets and sizes if they are not in `values`."""
     reuse: list[ReuseLine]
     values: pa.Table | None
-    """None if there is a fault."""
+    """None if a number does not fit 64 bits."""
     value_bytes: int
     value_count: int
     used: UsedScan | None
@@ -113,6 +119,7 @@ class AllocationPiece(NamedTuple):
 class UsedPiece(NamedTuple):
     """What the coordinator keeps of a piece of `Used values:`."""
 
+    blocks: int
     features: set[str]
     notices: list[Notice]
     rows: int
@@ -124,7 +131,6 @@ class UsedPiece(NamedTuple):
 class SequencePiece(NamedTuple):
     """What the coordinator keeps of a piece of the instruction sequence."""
 
-    first: int
     slots: int
     notices: list[Notice]
     rows: int
@@ -133,10 +139,11 @@ class SequencePiece(NamedTuple):
 class RangePiece(NamedTuple):
     """What the coordinator keeps of a piece of the live ranges."""
 
-    table: pa.Table | None
-    """None if there is a fault."""
+    table: pa.Table
+    """Numbers that do not fit 64 bits are the largest that do."""
     notices: list[Notice]
-    faults: list[Fault]
+    too_large: dict[int, tuple[int, int]]
+    """By row, start and end where those do not fit."""
 
 
 @contextmanager
@@ -145,16 +152,21 @@ def fault_of(rule: Rule, faults: list[Fault]) -> Iterator[None]:
     try:
         yield
     except DumpError as error:
-        faults.append(Fault(rule, error))
+        # Its traceback would keep the frames, and all that the scan of the piece has made.
+        faults.append(Fault(rule, error.with_traceback(None)))
 
 
 def scan_allocation_piece(
     text: Text, line: int, file: str, facts: Mapping[int, tuple[bool, bool]], where: Where
-) -> AllocationPiece:
+) -> AllocationPiece | LateError:
     """Scan a piece of the allocations section; write its allocations, return its value lines."""
     run_no, directory, suffix = where
-    scan = scan_allocations(_read(text), line, file)
+    try:
+        scan = scan_allocations(_read(text), line, file)
+    except LateError as error:
+        return error.with_traceback(None)
     faults: list[Fault] = []
+    orphans = scan.orphans
     first = scan.headers[0].allocation if scan.headers else 0
     with fault_of(Rule.HEADERS, faults):
         check_headers(scan.headers, first, file)
@@ -168,12 +180,9 @@ def scan_allocation_piece(
             ids[scan.orphans :],
             offsets[scan.orphans :],
             sizes[scan.orphans :],
-            places[scan.orphans :],
-            [header.size for header in scan.headers],
+            [first + place for place in places[scan.orphans :]],
+            {first + place: header.size for place, header in enumerate(scan.headers)},
         )
-        if max((*ids[: scan.orphans], *sizes[: scan.orphans], *offsets[: scan.orphans]), default=0) >= LIMIT:
-            # Their allocation is in another piece, and has less bytes than that.
-            check_bounds(ids[:1], [LIMIT], [0], [0], [0])
     with fault_of(Rule.UNIQUE, faults):
         # Also found when all pieces are there; but a file may repeat one line for gigabytes.
         if len(set(ids)) < len(ids):
@@ -182,35 +191,62 @@ def scan_allocation_piece(
     if scan.used:
         with fault_of(Rule.FIRST_POSITION, faults):
             used = embedded(scan.used, file)
-    of_piece = [line for line in scan.reuse if line.header >= 0]
-    colors = [header.attributes.color for header in scan.headers]
-    told = note_colors(scan.values[scan.orphans :], places[scan.orphans :], colors, of_piece, file)
+        faults += _embedded_numbers(scan.used, ids, used)
     batch = Batch()
     values = None
-    if not faults:
+    largest = max(
+        first + len(scan.headers), max(ids, default=0), max(sizes, default=0), max(offsets, default=0)
+    )
+    if not faults and largest < LIMIT:
         batch.add_allocations(run_no, scan.headers, facts)
         write_tables(batch_tables(batch), directory, suffix)
-        owners = [place if place < 0 else scan.headers[place].allocation for place in places]
+    if largest < LIMIT:
+        owners = [place if place < 0 else first + place for place in places]
         values = _value_table(columns, ids, owners, sizes, offsets)
+    keeps_headers = all(fault.rule is not Rule.HEADERS for fault in faults)
     return AllocationPiece(
         len(scan.headers),
         scan.headers[-1].size if scan.headers else 0,
         bool(scan.headers and scan.headers[-1].values),
-        bool(scan.reuse) and scan.reuse[-1].header == len(scan.headers) - 1,
+        scan.ends_in_reuse,
         first,
-        array("q", () if faults else (header.size for header in scan.headers)),
-        colors[-1] if colors else 0,
+        array("q", (header.size for header in scan.headers) if keeps_headers else ()),
+        array("q", (header.attributes.color for header in scan.headers)),
         scan.orphans,
+        None if values is not None else (ids[:orphans], offsets[:orphans], sizes[:orphans]),
         [line if line.header < 0 else line._replace(header=first + line.header) for line in scan.reuse],
         values,
         sum(sizes),
         len(ids),
         used,
         scan.features,
-        [*scan.notices, *told],
+        scan.notices,
         batch.size,
         faults,
     )
+
+
+def _embedded_numbers(
+    blocks: Sequence[tuple[str, ...]], ids: Sequence[int], used: UsedScan | None
+) -> Iterator[Fault]:
+    """Yield what does not fit 64 bits in the values of TF 1.15: a color and an operand, of the first."""
+    longest = max((len(block[4]) for block in blocks), default=0)
+    if used is None or max(longest, max((len(use[1]) for use in used.uses), default=0)) <= 18:
+        return
+    for id_, block in sorted(zip(ids, blocks, strict=True)):
+        faults: list[Fault] = []
+        with fault_of(Rule.COLORS, faults):
+            check_colors([block])
+        if faults:
+            yield faults[0]._replace(value=id_)
+            break
+    for id_, end, count in zip(sorted(ids), accumulate(used.use_counts), used.use_counts, strict=True):
+        faults = []
+        with fault_of(Rule.OPERANDS, faults):
+            check_operands(used.uses[end - count : end])
+        if faults:
+            yield faults[0]._replace(value=id_)
+            break
 
 
 def _value_table(
@@ -237,28 +273,31 @@ def _value_table(
 
 def stage_used_piece(
     text: Text, line: int, file: str, values: pa.Table | None, sources: Mapping[str, Source], where: Where
-) -> UsedPiece:
+) -> UsedPiece | LateError:
     """Scan a piece of `Used values:` and write its values, positions and uses.
 
     Without `values` there is a fault already: then it is only scanned.
     """
     run_no, directory, suffix = where
-    used = scan_used_values(_read(text), line, file)
+    try:
+        used = scan_used_values(_read(text), line, file)
+    except LateError as error:
+        return error.with_traceback(None)
     faults: list[Fault] = []
     batch = Batch()
     if values is not None:
         lines = value_lines(values)
         with fault_of(Rule.SAME_VALUES, faults):
             check_same_values(lines.rows, used.blocks)
-        with fault_of(Rule.NUMBERS, faults):
+        with fault_of(Rule.COLORS, faults):
             check_colors(lines.rows)
-        with fault_of(Rule.NUMBERS, faults):
+        with fault_of(Rule.OPERANDS, faults):
             check_operands(used.uses)
         if not faults:
             batch.add_values(run_no, *lines, used, sources)
             write_tables(batch_tables(batch), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
-    return UsedPiece(used.features, used.notices, batch.size, without_text, faults)
+    return UsedPiece(len(used.blocks), used.features, used.notices, batch.size, without_text, faults)
 
 
 def value_lines(values: pa.Table) -> ValueLines:
@@ -270,28 +309,34 @@ def value_lines(values: pa.Table) -> ValueLines:
     return ValueLines(list(zip(*parts, strict=True)), ids, owners, offsets, sizes)
 
 
-def stage_sequence_piece(text: Text, first: int, line: int, file: str, where: Where) -> SequencePiece:
+def stage_sequence_piece(
+    text: Text, first: int, line: int, file: str, where: Where
+) -> SequencePiece | LateError:
     """Scan a piece of the instruction sequence, which starts with slot `first`, and write it."""
     run_no, directory, suffix = where
     notices: list[Notice] = []
-    names = scan_sequence(_read(text), first, line, file, notices)
+    try:
+        names = scan_sequence(_read(text), first, line, file, notices)
+    except LateError as error:
+        return error.with_traceback(None)
+    if first + len(names) > LIMIT:
+        return SequencePiece(len(names), notices, 0)  # the slots before it are missing
     batch = Batch()
     batch.add_schedule(run_no, first, names)
     write_tables(batch_tables(batch), directory, suffix)
-    return SequencePiece(first, len(names), notices, batch.size)
+    return SequencePiece(len(names), notices, batch.size)
 
 
 def scan_range_piece(text: Text, line: int, file: str) -> RangePiece:
     """Scan a piece of the live ranges."""
     notices: list[Notice] = []
-    faults: list[Fault] = []
     columns = list(zip(*scan_ranges(_read(text), line, file, notices), strict=True)) or [()] * 4
     starts, ends = list(map(int, columns[2])), list(map(int, columns[3]))
-    if max((*starts, *ends), default=0) >= LIMIT:
-        with fault_of(Rule.RANGES, faults):
-            for name, index, start, end in zip(columns[0], columns[1], starts, ends, strict=True):
-                check_range(name, index, start, end, LIMIT - 1, file)
-        return RangePiece(None, notices, faults)
+    too_large: dict[int, tuple[int, int]] = {}
+    if max(max(starts, default=0), max(ends, default=0)) >= LIMIT:
+        pairs = enumerate(zip(starts, ends, strict=True))
+        too_large = dict((row, pair) for row, pair in pairs if max(pair) >= LIMIT)
+        starts, ends = ([min(number, LIMIT - 1) for number in column] for column in (starts, ends))
     table = pa.table(
         {
             "name": pa.array(columns[0], pa.string()),
@@ -300,7 +345,7 @@ def scan_range_piece(text: Text, line: int, file: str) -> RangePiece:
             "end": pa.array(ends, pa.int64()),
         }
     )
-    return RangePiece(table, notices, faults)
+    return RangePiece(table, notices, too_large)
 
 
 def _read(text: Text) -> str:

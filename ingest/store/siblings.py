@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ingest.dump import features
 from ingest.dump.allocations import Attributes, Header
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
+from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan
@@ -179,7 +180,7 @@ def note_differences(proto: HloProto, dump: ParsedDump, file: str) -> list[Notic
     from ingest.hlo.compare import compare
 
     found = compare(proto, to_records(dump))
-    notices = [Notice(file, None, "proto-differs", one.message) for one in found[:MAX_DIFFERENCES]]
+    notices = [Notice(file, None, "proto-differs", one.message[:MAX_TEXT]) for one in found[:MAX_DIFFERENCES]]
     if len(found) > MAX_DIFFERENCES:
         notices.append(Notice(file, None, "proto-differs", f"{len(found)} differences in all"))
     return notices

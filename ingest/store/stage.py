@@ -21,6 +21,7 @@ from ingest.discover import DumpSet, display
 from ingest.dump import features
 from ingest.dump.names import parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
+from ingest.dump.records import Notice
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.store.batch import Batch
@@ -334,8 +335,17 @@ def text_files(dump_set: DumpSet) -> dict[str, str]:
 
 
 def read_beside(dump_set: DumpSet, dump: ParsedDump) -> Siblings:
-    """Read what lies beside a dump; its notices and hashes go to the dump's."""
-    beside = read_siblings(dump_set.directory, {one.role: one.file_name for one in dump_set.members})
+    """Read what lies beside a dump; its notices and hashes go to the dump's.
+
+    Where xbuf fails on it, the dump still loads.
+    """
+    try:
+        beside = read_siblings(dump_set.directory, {one.role: one.file_name for one in dump_set.members})
+    except Exception as error:
+        failure = internal(dump_set, error)
+        beside = Siblings(
+            notices=[Notice(failure.file, None, failure.kind, f"beside it: {failure.message}", failure.text)]
+        )
     dump.notices += beside.notices
     dump.sha256 |= beside.sha256
     return beside
