@@ -105,8 +105,13 @@ def mutate(chance: random.Random, texts: Mapping[str, bytes], others: Sequence[M
         role = chance.choice(tuple(damaged))
         other = chance.choice(others)
         donor = other.get(role) or other["primary"]
-        damaged[role] = chance.choice(_OF_TEXTS)(chance, damaged[role], donor)
+        damaged[role] = change_text(chance, damaged[role], donor)
     return damaged
+
+
+def change_text(chance: random.Random, text: bytes, donor: bytes) -> bytes:
+    """Return the bytes of a file, text or not, damaged in one way; `donor` is a file to take pieces from."""
+    return chance.choice(_OF_TEXTS)(chance, text, donor)
 
 
 def _flip_bit(chance: random.Random, text: bytes, _: bytes) -> bytes:

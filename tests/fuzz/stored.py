@@ -17,19 +17,22 @@ from ingest.store.database import open_database
 from ingest.store.load import load_parts
 from ingest.store.stage import Task, stage_sets
 
-_ENDINGS = {
+ENDINGS = {
     "primary": "-buffer-assignment.txt",
     "values": "-buffer-assignment-values.txt",
     "live_range": "-live-range.txt",
+    "hlo": ".txt",
+    "proto": ".hlo.pb",
 }
+"""How the names of members end, by role."""
 
 
 def as_task(run_no: int, folder: Path, stem: str, roles: Sequence[str]) -> Task:
     """Return the task of staging a set that lies in `folder`."""
     members = []
-    for role in _ENDINGS:
+    for role in ENDINGS:
         if role in roles:
-            path = folder / f"{stem}{_ENDINGS[role]}"
+            path = folder / f"{stem}{ENDINGS[role]}"
             status = path.stat()
             members.append(Member(role, path.name, status.st_size, status.st_mtime_ns))
     return Task(run_no, DumpSet(str(folder), stem, tuple(members)))
@@ -57,7 +60,7 @@ def load_together(sets: Sequence[Mapping[str, bytes]], folder: Path) -> None:
     for number, texts in enumerate(sets):
         stem = f"module_{number:04d}.f.cpu_after_optimizations"
         for role, text in texts.items():
-            path = folder / f"{stem}{_ENDINGS[role]}"
+            path = folder / f"{stem}{ENDINGS[role]}"
             path.write_bytes(text)
             os.utime(path, (1_700_000_000, 1_700_000_000))
         tasks.append(as_task(number, folder, stem, tuple(texts)))

@@ -1,0 +1,165 @@
+"""Damage what lies beside a dump, HLO text and protobuf, and judge what becomes of the set.
+
+The dump itself is whole: whatever its siblings are, it loads, and its own rows are those that it has without
+them. What cannot be read of a sibling is a notice on that file. A protobuf that lies alone is a dump: it
+loads or is rejected in order.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from ingest.dump.parse import ParsedDump, parse_set
+from ingest.errors import DumpError
+from ingest.hlo.proto import read_proto
+from ingest.store.arrow_rows import batch_tables
+from ingest.store.batch import Batch
+from ingest.store.siblings import (
+    NO_SIBLINGS,
+    ROLES,
+    Siblings,
+    dump_of_proto,
+    note_differences,
+    read_siblings,
+    siblings_of,
+)
+from tests.dump_sets import DATA
+from tests.fuzz.messages import change_message
+from tests.fuzz.mutations import Texts, change_text
+from tests.fuzz.outcome import Outcome, rejected, require
+from tests.fuzz.stored import ENDINGS
+
+Rows = dict[str, pa.Table]
+"""Rows of a set by table."""
+
+KINDS: Final = frozenset(
+    {
+        "allocation-index",
+        "duplicate-value",
+        "hlo-proto",
+        "no-buffer-assignment",
+        "number-too-large",
+        "out-of-bounds",
+        "unreadable",
+    }
+)
+"""Why a protobuf that lies alone may be rejected."""
+NOTICES: Final = frozenset({"hlo-text", "hlo-proto", "proto-differs", "unreadable", "line-too-long"})
+_OF_THE_MODULE: Final = {
+    "instructions",
+    "source_frames",
+    "aliases",
+    "hlo_modules",
+    "heap_events",
+    "peak_buffers",
+    "notices",
+}
+"""Tables that siblings fill."""
+_TOLD: Final = {
+    "allocations": {"is_tuple", "is_aliased_with_output"},
+    "values": {
+        "source_file", "source_line", "source_via", "source_frame_id", "opcode", "op_name", "stack_frame_id",
+    },
+}  # fmt: skip
+"""Columns of other tables to which siblings add."""
+
+
+def seeds() -> list[Texts]:
+    """Return the committed sets that have siblings."""
+    sets: list[Texts] = []
+    for primary in sorted((DATA / "hlo").rglob(f"*{ENDINGS['primary']}")):
+        stem = primary.name.removesuffix(ENDINGS["primary"])
+        members = {role: primary.with_name(stem + ending) for role, ending in ENDINGS.items()}
+        sets.append({role: path.read_bytes() for role, path in members.items() if path.is_file()})
+    return sets
+
+
+def damage(chance: random.Random, texts: Texts, others: Sequence[Mapping[str, bytes]]) -> Texts:
+    """Damage what lies beside; of some sets only the protobuf is left."""
+    damaged = dict(texts)
+    if chance.random() < 0.2:
+        damaged = {"proto": texts["proto"]}
+    for _ in range(chance.choice((1, 1, 1, 2, 3, 5))):
+        role = chance.choice([role for role in damaged if role in ROLES])
+        other = chance.choice(others)
+        donor = other.get(role) or other["proto"]
+        if role == "proto" and chance.random() < 0.6:
+            damaged[role] = change_message(chance, damaged[role], donor)
+        else:
+            damaged[role] = change_text(chance, damaged[role], donor)
+    return damaged
+
+
+def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
+    """Read a set; return what it came to.
+
+    Raises:
+        Violation: the dump lost or gained a row, or a notice is not on what was damaged.
+    """
+    if "primary" not in files:
+        return _judge_alone(files["proto"])
+    primary = files["primary"]
+    dump, own = _dump_alone({role: str(path) for role, path in files.items() if role not in ROLES}, texts)
+    found = read_siblings(str(primary.parent), {role: path.name for role, path in files.items()})
+    notices = list(found.notices)
+    if found.proto is not None:
+        notices += note_differences(found.proto, dump, str(files["proto"]))
+    tables = _rows(dump, found)
+    for name, table in own.items():
+        require(tables[name].equals(table), f"{name}: other rows than without siblings")
+    require(set(tables) - set(own) <= _OF_THE_MODULE, f"new tables {sorted(set(tables) - set(own))}")
+    beside = {str(path) for role, path in files.items() if role in ROLES}
+    for notice in notices:
+        require(notice.file in beside, f"a notice on {notice.file}")
+        require(notice.kind in NOTICES, f"a notice of the kind {notice.kind}")
+        require(bool(notice.message) and len(notice.message) <= 2000, "no message, or an endless one")
+    for role in ROLES:
+        if role in files and role not in found.sha256:
+            told = any(notice.file == str(files[role]) for notice in notices)
+            require(told, f"{role} was not read, and nothing is told of it")
+    words = {re.sub(r"[0-9]+|'[^']*'", "#", notice.message)[:30] for notice in notices}
+    return ("load", *sorted(tables), *sorted(words))
+
+
+def _judge_alone(path: Path) -> Outcome:
+    try:
+        proto = read_proto(path)
+        dump = dump_of_proto(proto, str(path))
+        found = siblings_of(None, proto)
+    except DumpError as error:
+        require(error.kind in KINDS, f"kind {error.kind}")
+        require(error.file in ("", str(path)), f"file {error.file!r}")
+        require(bool(error.message) and len(error.message) < 2000, "no message, or an endless one")
+        return rejected(error.kind, error.section, error.message)
+    tables = _rows(dump, found)
+    for notice in found.notices:
+        require((notice.file, notice.kind) == (str(path), "hlo-proto"), f"a notice {notice}")
+    return ("load", "alone", *sorted(tables), str(bool(found.notices)))
+
+
+_dumps: Final[dict[bytes, tuple[ParsedDump, Rows]]] = {}
+
+
+def _dump_alone(files: Mapping[str, str], texts: Mapping[str, bytes]) -> tuple[ParsedDump, Rows]:
+    """Return a dump, and its rows without siblings; there are few of them, and they are never damaged."""
+    content = b"".join(texts[role] for role in files)
+    if content not in _dumps:
+        dump = parse_set(files)
+        _dumps[content] = dump, _rows(dump, NO_SIBLINGS)
+    return _dumps[content]
+
+
+def _rows(dump: ParsedDump, found: Siblings) -> Rows:
+    """Return the rows of a set by table, without what siblings may add to those of the dump."""
+    batch = Batch()
+    batch.add(0, dump, found)
+    return {
+        name: table.select([one for one in table.column_names if one not in _TOLD.get(name, ())])
+        for name, table in batch_tables(batch).items()
+    }

@@ -1,0 +1,119 @@
+"""Stage a dump whole and in pieces, and hold the outcomes against each other: rejects and rows must agree.
+
+Pieces are a few hundred bytes instead of 4 MiB, so that a small dump has as many as a large one. Nothing is
+written: what would become Parquet files is kept as Arrow tables.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import pyarrow as pa
+
+from ingest.dump.parse import parse_set
+from ingest.dump.source import BlockReader
+from ingest.errors import DumpError
+from ingest.store import large, pieces
+from ingest.store.arrow_rows import batch_tables
+from ingest.store.batch import Batch
+from ingest.store.large import InThisProcess, LargeDump
+from ingest.store.stage import Rejected, Task, reject, run_row
+from tests.fuzz.outcome import Outcome, Violation, rejected
+from tests.fuzz.stored import as_task
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+class Result(NamedTuple):
+    """What staging a set came to."""
+
+    reject: Rejected | None
+    run: tuple[Any, ...] | None
+    rows: Rows
+
+
+def compare(files: Mapping[str, Path], block_bytes: int) -> Outcome:
+    """Return the outcome of both ways of staging the set in `files`.
+
+    Raises:
+        Violation: they differ.
+    """
+    paths = {role: str(path) for role, path in files.items()}
+    primary = files["primary"]
+    stem = primary.name.removesuffix("-buffer-assignment.txt")
+    task = as_task(0, primary.parent, stem, tuple(files))
+    whole = _result(lambda tables: _stage_whole(task, paths, tables))
+    in_pieces = _result(lambda tables: _stage_in_pieces(task, block_bytes, tables))
+    if whole != in_pieces:
+        raise Violation(_difference(whole, in_pieces))
+    if whole.reject is not None:
+        return rejected(whole.reject.kind, whole.reject.section, whole.reject.message)
+    assert whole.run is not None
+    return ("load", *whole.run[12], *sorted({str(row[3]) for row in whole.rows.get("notices", [])}))
+
+
+def _result(stage: Callable[[list[dict[str, pa.Table]]], tuple[Any, ...]]) -> Result:
+    tables: list[dict[str, pa.Table]] = []
+    try:
+        run = stage(tables)
+    except DumpError as error:
+        return Result(reject(error), None, {})
+    rows: Rows = {}
+    for several in tables:
+        for name, table in several.items():
+            columns = [table[column].to_pylist() for column in sorted(table.column_names)]
+            rows.setdefault(name, []).extend(zip(*columns, strict=True))
+    return Result(None, run, {name: sorted(found, key=repr) for name, found in rows.items()})
+
+
+def _stage_whole(task: Task, paths: Mapping[str, str], tables: list[dict[str, pa.Table]]) -> tuple[Any, ...]:
+    dump = parse_set(paths)
+    batch = Batch()
+    batch.add(0, dump)
+    tables.append(batch_tables(batch))
+    return run_row(task, dump)
+
+
+def _stage_in_pieces(task: Task, block_bytes: int, tables: list[dict[str, pa.Table]]) -> tuple[Any, ...]:
+    with _tiny_pieces(block_bytes, tables):
+        dump = LargeDump(0, task.dump_set, os.devnull, InThisProcess(), 2).stage()
+        return run_row(task, dump)
+
+
+@contextmanager
+def _tiny_pieces(block_bytes: int, tables: list[dict[str, pa.Table]]) -> Iterator[None]:
+    def keep(written: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
+        tables.append(written)
+
+    with (
+        patch.object(large, "BlockReader", functools.partial(BlockReader, block_bytes=block_bytes)),
+        patch.object(large, "write_tables", keep),
+        patch.object(pieces, "write_tables", keep),
+        # Giving memory back takes longer than all else.
+        patch.object(large, "rest", _nothing),
+        patch.object(large, "release_freed", _nothing),
+    ):
+        yield
+
+
+def _nothing() -> None:
+    pass
+
+
+def _difference(whole: Result, in_pieces: Result) -> str:
+    if whole.reject != in_pieces.reject:
+        return f"whole {whole.reject}, in pieces {in_pieces.reject}"
+    if whole.run != in_pieces.run:
+        return f"runs: whole {whole.run}, in pieces {in_pieces.run}"
+    for table in sorted(whole.rows.keys() | in_pieces.rows.keys()):
+        one, other = (result.rows.get(table, []) for result in (whole, in_pieces))
+        if one != other:
+            only = [[row for row in a if row not in b][:3] for a, b in ((one, other), (other, one))]
+            return f"{table}: only whole {only[0]}, only in pieces {only[1]}"
+    return "rows in another order"
