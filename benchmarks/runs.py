@@ -36,7 +36,7 @@ class Sizes:
     """Copies in each run of the query database, which make up its values."""
 
 
-FULL: Final = Sizes((1, 4, 16, 64, 256, 1024), (10, 100, 1000, 10_000, 100_000), 100_000, 5000, 14)
+FULL: Final = Sizes((1, 4, 16, 64, 256, 1024), (10, 100, 1000, 10_000, 100_000), 100_000, 5000, 17)
 SMALL: Final = Sizes((0.2, 1, 2), (10, 40), 40, 20, 2)
 
 
