@@ -19,6 +19,8 @@ from typing import TypeVar
 import duckdb
 import pytest
 
+import ingest.store.publish as publish_module
+import ingest.store.window as window_module
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
@@ -294,6 +296,37 @@ def test_nobody_can_write_while_the_copy_is_changed(
     with Shell(site.database, read_only=False) as writer:
         assert writer.run("SELECT count(*) FROM runs WHERE stem = 'changed'") == [(2,)]
     assert list(staging.iterdir()) == []
+
+
+def test_a_new_file_is_on_disk_before_it_has_its_name(
+    site: Site, tmp_path: Path, open_shell: Callable[..., Shell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is synced, then renamed, then its folder is synced: the copy, and the snapshot."""
+    snapshot = tmp_path / "team.duckdb"
+    site.grow(2)
+    site.load(publish=snapshot)
+    open_shell(site.database, read_only=True)
+    calls: list[tuple[str, int]] = []
+    real_sync, real_replace = window_module.sync, os.replace
+
+    def sync(path: str) -> None:
+        calls.append(("sync", os.stat(path).st_ino))
+        real_sync(path)
+
+    def replace(source: str, target: str) -> None:
+        calls.append((f"rename to {os.path.basename(target)}", os.stat(source).st_ino))
+        real_replace(source, target)
+
+    for module in (window_module, publish_module):
+        monkeypatch.setattr(module, "sync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    site.grow(3)
+    assert site.load(publish=snapshot).by_copy
+    folder = ("sync", tmp_path.stat().st_ino)
+    for place in (site.database, snapshot):
+        at = calls.index((f"rename to {place.name}", place.stat().st_ino))
+        assert ("sync", place.stat().st_ino) in calls[:at]
+        assert calls[at + 1] == folder
 
 
 def test_a_window_that_fails_throws_the_copy_away(
