@@ -60,5 +60,7 @@ def without(feature: str) -> str:
     and goes no further (`ingest.dump.check.note_mixed`).
     """
     return f"-{feature}"
+
+
 PROTOBUF_ALONE: Final = "protobuf_alone"
 """There was no text: allocations and values come from the protobuf."""

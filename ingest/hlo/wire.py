@@ -8,7 +8,6 @@ anything is read, and a compressed file ends at a limit (a few KB of gzip can st
 from __future__ import annotations
 
 import hashlib
-import io
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple
 
@@ -34,7 +33,7 @@ FIXED64: Final = 1
 BYTES: Final = 2
 FIXED32: Final = 5
 
-_SKIP: Final = 1 << 20
+_BLOCK: Final = 1 << 18
 _MAX_VARINT: Final = 2**64 - 1
 
 
@@ -51,25 +50,32 @@ class Wire:
 
     Attributes:
         path: the file, for messages.
-        position: uncompressed bytes read so far.
         records: messages counted so far.
     """
 
     def __init__(self, path: str, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS) -> None:
         self.path = path
-        self.position = 0
         self.records = 0
         self._max_records = max_records
         self._source = _Source(open_bytes(path), path, max_bytes)
-        self._stream = io.BufferedReader(self._source, 1 << 18)
+        self._block = b""
+        self._before = 0
+        """Bytes before the block."""
+        self._at = 0
+        """Place in the block."""
+
+    @property
+    def position(self) -> int:
+        """Uncompressed bytes read so far."""
+        return self._before + self._at
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        self._source.close()
 
     def finish(self) -> tuple[str, int]:
         """Return SHA-256 (hexadecimal) and number of the uncompressed bytes of the whole file."""
-        while self._stream.read(_SKIP):
+        while self._source.read(_BLOCK):
             pass
         return self._source.hash.hexdigest(), self._source.count
 
@@ -142,12 +148,12 @@ class Wire:
         """Return the next varint; -1 at the end of the file if a field may start here."""
         value = shift = 0
         while True:
-            byte = self._read(1)
-            if not byte:
+            if self._at == len(self._block) and not self._next_block():
                 if start_of_field and not shift:
                     return -1
                 raise self.error("the file ends within a message: it is cut off; copy it again")
-            code = byte[0]
+            code = self._block[self._at]
+            self._at += 1
             if code < 0x80:
                 return (value | code << shift) & _MAX_VARINT
             value |= (code & 0x7F) << shift
@@ -156,19 +162,35 @@ class Wire:
                 raise self.error("a number has more than 64 bits")
 
     def _read(self, length: int) -> bytes:
-        data = self._stream.read(length)
-        self.position += len(data)
-        return data
+        """Return so many bytes, or those that are left."""
+        data = self._block[self._at : self._at + length]
+        self._at += len(data)
+        if len(data) == length:
+            return data
+        parts = [data]
+        missing = length - len(data)
+        while missing and self._next_block():
+            data = self._block[:missing]
+            self._at = len(data)
+            missing -= len(data)
+            parts.append(data)
+        return b"".join(parts)
+
+    def _next_block(self) -> bool:
+        """Go on with the next block; tell whether there is one."""
+        self._before += len(self._block)
+        self._block, self._at = self._source.read(_BLOCK), 0
+        return bool(self._block)
 
     def _skip(self, length: int) -> None:
-        while length:
-            data = self._read(min(length, _SKIP))
-            if not data:
+        while length > (there := len(self._block) - self._at):
+            length -= there
+            if not self._next_block():
                 raise self.error("the file ends within a message: it is cut off; copy it again")
-            length -= len(data)
+        self._at += length
 
 
-class _Source(io.RawIOBase):
+class _Source:
     """Uncompressed bytes of a file, counted, hashed and limited."""
 
     def __init__(self, stream: IO[bytes], path: str, max_bytes: int) -> None:
@@ -178,12 +200,10 @@ class _Source(io.RawIOBase):
         self.hash = hashlib.sha256()
         self.count = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def read(self, length: int) -> bytes:
+        """Return at most so many bytes; none at the end."""
         try:
-            data = self._bytes.read(len(buffer))
+            data = self._bytes.read(length)
         except Exception as error:
             # OSError, EOFError, ValueError (pyarrow) and zlib.error: the bytes cannot be had.
             raise DumpError(KIND, f"cannot be read: {error}", file=self._path) from error
@@ -193,9 +213,8 @@ class _Source(io.RawIOBase):
             raise DumpError(
                 KIND, f"there are more than {self._max_bytes:,} bytes uncompressed", file=self._path
             )
-        buffer[: len(data)] = data
-        return len(data)
+        return data
 
     def close(self) -> None:
+        """Close the file."""
         self._bytes.close()
-        super().close()

@@ -9,7 +9,8 @@ where the database has `run_id`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from ingest.discover import display
@@ -18,6 +19,7 @@ from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
+from ingest.hlo.records import Alias, SourceFrame
 from ingest.store.siblings import NO_SIBLINGS, Siblings, Source
 
 _INT: Final = "BIGINT"
@@ -161,6 +163,10 @@ SOURCE_COLUMNS: Final = {
 }
 TOLD_COLUMNS: Final = {**SOURCE_COLUMNS, "opcode": _TEXT, "op_name": _TEXT, "stack_frame_id": _INT}
 """Columns in the order of `ingest.store.siblings.Source`."""
+
+# `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
+_OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
+_OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
 
 TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
@@ -358,12 +364,12 @@ class Batch:
             "source_frames",
             run_no,
             [
-                (*astuple(frame), rule(frame.file))
+                (*_OF_FRAME(frame), rule(frame.file))
                 for rule in (beside.is_framework,)
                 for frame in module.frames
             ],
         )
-        self._extend("aliases", run_no, [astuple(alias) for alias in header.aliases])
+        self._extend("aliases", run_no, [_OF_ALIAS(alias) for alias in header.aliases])
         self._extend("heap_events", run_no, beside.heap_events())
         self._extend("peak_buffers", run_no, beside.peak_buffers())
         rows = module.instructions

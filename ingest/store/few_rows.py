@@ -118,9 +118,7 @@ def _derived(batch: Batch, sizes: Sequence[int]) -> _Columns:
         distinct = [getattr(instruction, column) for instruction in instructions]
         derived[column] = [None if number is None else distinct[number] for number in batch.text_numbers]
     texts = list(batch.texts)
-    derived["instruction_text"] = [
-        None if number is None else texts[number] for number in batch.text_numbers
-    ]
+    derived["instruction_text"] = [None if number is None else texts[number] for number in batch.text_numbers]
     return derived | _located(batch, derived)
 
 
