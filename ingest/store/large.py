@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
-from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -28,10 +27,7 @@ from ingest.dump.allocations import (
     LIMIT,
     LINES,
     LateError,
-    PieceOfSection,
     ReuseLine,
-    scan_allocations,
-    style_of,
 )
 from ingest.dump.check import (
     SECTIONS_OF,
@@ -44,7 +40,6 @@ from ingest.dump.check import (
     check_peak_list,
     check_range,
     check_reuse,
-    check_same_values,
     check_sections,
     check_sequence_length,
     check_size_sum,
@@ -71,7 +66,7 @@ from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import BlockReader, FileRange
-from ingest.dump.used_values import first_and_last, scan_used_values
+from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
 from ingest.store.arrow_rows import batch_tables, write_tables
 from ingest.store.batch import Batch, PeakMatcher
@@ -93,6 +88,7 @@ from ingest.store.pieces import (
     stage_used_piece,
     value_lines,
 )
+from ingest.store.second_look import first_unreadable, require_same_values
 from ingest.store.siblings import NO_SIBLINGS, Source
 from ingest.store.stage import (
     Staged,
@@ -114,7 +110,7 @@ _READ_AFTER_FAULT: Final = 256 << 20
 """Bytes up to which a damaged dump is read on for what is to be told before that."""
 _AHEAD_OF_VALUES: Final = frozenset({Rule.HEADERS, Rule.FIRST_VALUE, Rule.BOUNDS})
 """Rules of which a fault makes it needless to keep the values."""
-_DIFFERENT_VALUES: Final = Fault(Rule.SAME_VALUES, DumpError("value-mismatch", "see _find_mismatch"))
+_DIFFERENT_VALUES: Final = Fault(Rule.SAME_VALUES, DumpError("value-mismatch", "see require_same_values"))
 
 
 class _FirstSlot(NamedTuple):
@@ -470,7 +466,10 @@ class LargeDump:
         note(dump.notices, note_mixed(dump.features, of_values))
         if features.USED_VALUES in dump.features:
             if Rule.SAME_VALUES in self._faults or self._used != len(self._ids):
-                self._find_mismatch(of_values)
+                assert self._values is not None  # no rule ahead of the values is broken
+                require_same_values(
+                    self._values, of_values, START["values" if "values" in self._files else "primary"]
+                )
             check_texts(self._without_text[:1], dump.features)
 
     def _places(self, ids: list[int]) -> dict[int, tuple[str, str, int]]:
@@ -518,17 +517,6 @@ class LargeDump:
             return None
         self._used = high
         return compact(self._values.slice(low, high - low))
-
-    def _find_mismatch(self, file: str) -> None:
-        """Raise what differs first between the value lines and `Used values`: scan the section again."""
-        assert self._values is not None
-        row = 0
-        for piece in cut(BlockReader(file), START["values" if "values" in self._files else "primary"]):
-            if piece.section is Section.VALUES:
-                blocks = scan_used_values(piece.text, piece.line, file).blocks
-                check_same_values(value_lines(self._values.slice(row, len(blocks))).rows, blocks)
-                row += len(blocks)
-        check_same_values(value_lines(self._values.slice(row, 1)).rows, [])
 
     def _take_used(self, piece: UsedPiece | LateError) -> None:
         if isinstance(piece, LateError):
@@ -683,38 +671,6 @@ def _value_first(piece: AllocationPiece) -> DumpError:
         section="allocations",
         text=f" value: <{first} ",
     )
-
-
-def first_unreadable(file: str) -> DumpError | None:
-    """Return what cannot be read first of the allocations, scanned from their start; None if nothing.
-
-    A piece by itself does not tell in which way a dump prints its values, nor whether others follow.
-    """
-
-    def pieces() -> Iterator[Piece]:
-        of_file = cut(BlockReader(file), Section.ALLOCATIONS)
-        return takewhile(lambda piece: piece.section is Section.ALLOCATIONS, of_file)
-
-    styles = set()
-    last, last_header = 0, 0  # lines at which pieces start
-    for piece in pieces():
-        styles.add(style_of(piece.text))
-        last = piece.line
-        if piece.text.startswith("allocation ") or "\nallocation " in piece.text:
-            last_header = last
-    style = next((one for one in (features.LOGICAL_BUFFERS, features.EMBEDDED_VALUES) if one in styles), None)
-    reuse = (False, False)
-    late: LateError | None = None
-    for piece in pieces():
-        place = PieceOfSection(style, *reuse, piece.line < last, piece.line < last_header)
-        try:
-            scan = scan_allocations(piece.text, piece.line, file, place)
-            reuse = (scan.ends_in_reuse, scan.ends_in_told_reuse)
-        except LateError as error:
-            late = late or error.with_traceback(None)
-        except DumpError as error:
-            return error
-    return late
 
 
 def _mark_last(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bool]]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ingest.dump.parse import parse_set
 from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
-from ingest.store import large, pieces
+from ingest.store import large, pieces, second_look
 from ingest.store.arrow_rows import batch_tables
 from ingest.store.batch import Batch
 from ingest.store.large import InThisProcess, LargeDump
@@ -91,8 +91,10 @@ def _tiny_pieces(block_bytes: int, tables: list[dict[str, pa.Table]]) -> Iterato
     def keep(written: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
         tables.append(written)
 
+    reader = functools.partial(BlockReader, block_bytes=block_bytes)
     with (
-        patch.object(large, "BlockReader", functools.partial(BlockReader, block_bytes=block_bytes)),
+        patch.object(large, "BlockReader", reader),
+        patch.object(second_look, "BlockReader", reader),
         patch.object(large, "write_tables", keep),
         patch.object(pieces, "write_tables", keep),
         # Giving memory back takes longer than all else.

@@ -23,6 +23,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -174,8 +175,9 @@ def fuzz(
     fuzzer = Fuzzer(target, seed, largest, keep, store_every)
     started = time.monotonic()
     try:
-        while fuzzer.cases < cases and time.monotonic() - started < seconds:
-            fuzzer.step()
+        with suppress(KeyboardInterrupt):
+            while fuzzer.cases < cases and time.monotonic() - started < seconds:
+                fuzzer.step()
         fuzzer.store()
     finally:
         fuzzer.seconds = time.monotonic() - started
