@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import ingest.reading
 from ingest import ImportSummary, import_dumps, open_database
+from ingest.cli.runs import rejects
 from tests.dump_sets import DATA, dump_sets
 from tests.outside_count import outside_count
 
@@ -227,6 +230,26 @@ def test_a_damaged_dump_is_rejected_alone(dumps: Path, database: Path) -> None:
     assert path.read_text().split("\n")[line - 1] == text
     assert path.read_bytes()[offset:].startswith(str(text).encode())
     assert rows(database, "SELECT status, found, loaded, rejected FROM imports") == [("rejects", 5, 4, 1)]
+
+
+def test_a_reject_is_listed_once_until_the_dump_loads(dumps: Path, database: Path) -> None:
+    """Imports reject a damaged dump at each try; once it is whole and loaded it is no trouble."""
+    path = dumps / "001_aa093b3e4f73e23a.txt"
+    whole = path.read_text()
+
+    def listed() -> list[str]:
+        return CliRunner().invoke(rejects, ["--db", str(database)]).stdout.splitlines()
+
+    damage(path)
+    load(database, dumps)
+    load(database, dumps)
+    assert rows(database, "SELECT count(*) FROM rejects") == [(2,)]
+    [line] = listed()
+    assert re.match(rf"{re.escape(str(path))}:[0-9]+: the allocations sum to .*; are lines missing", line)
+    path.write_text(whole)
+    os.utime(path, (PAST + 60, PAST + 60))
+    load(database, dumps)
+    assert listed() == []
 
 
 def test_a_dump_that_is_still_written_is_left_for_the_next_import(dumps: Path, database: Path) -> None:

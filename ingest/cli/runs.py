@@ -37,15 +37,44 @@ def runs(database: str, limit: int, label: str | None, module: str | None, forma
 @click.command()
 @DATABASE_OPTION
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
-@_FORMAT_OPTION
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["lines", "table", "csv", "json"]),
+    default="lines",
+    show_default=True,
+    help="lines: FILE:LINE: MESSAGE, whole.",
+)
 def rejects(database: str, limit: int, format_: str) -> None:
     """List the dumps that were not loaded, and why, newest import first.
+
+    A file is listed once, until an import loads it. The table `rejects` keeps all of them.
 
     \b
     Example:
       xbuf rejects --format json
     """
-    print_query(database, "load_failures", {"top": limit}, format_)
+    if format_ == "lines":
+        _print_rejects(database, limit)
+    else:
+        print_query(database, "load_failures", {"top": limit}, format_)
+
+
+def _print_rejects(database: str, limit: int) -> None:
+    from ingest.query.catalog import shipped
+    from ingest.query.run import bind, run_query
+    from ingest.store.database import open_database
+
+    query = shipped().load("load_failures")
+    with open_database(database, read_only=True) as connection:
+        # One more tells whether there are more.
+        rows = list(run_query(connection, query, bind(query, {"top": limit + 1})).rows())
+    for file, line, message, *_ in rows[:limit]:
+        click.echo(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+    if not rows:
+        say("nothing was rejected, or all of it has been loaded since")
+    if len(rows) > limit:
+        say(f"there are more: --limit shows the newest {limit}")
 
 
 def print_query(
