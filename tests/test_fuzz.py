@@ -70,6 +70,20 @@ def test_an_instruction_text_may_hold_a_second_total(tmp_path: Path) -> None:
     assert "Total bytes used: 7" in dump.used.blocks[0][7] if dump.used else False
 
 
+def test_a_values_file_may_lack_its_first_line(tmp_path: Path) -> None:
+    """It is noted; value lines in an instruction's text stay where they are."""
+    (split,) = [one for one in committed_sets() if one.primary.parent == DATA / "dumps/jaxlib-0.10.0-cpu"]
+    texts = split.texts()
+    head = b"\n positions:\n"
+    start = texts["values"].index(head, texts["values"].index(head) + 1)
+    start = texts["values"].rindex(b"\n", 0, start) + 1
+    line = b" value: <1 a @0> (size=0,offset=0): ()\n"
+    texts["values"] = texts["values"][1:start] + line + texts["values"][start:]
+    dump = judge(write_set(tmp_path, texts), texts)
+    assert not isinstance(dump, DumpError)
+    assert {notice.kind for notice in dump.notices} == {"blank-lines"}
+
+
 def ranges_head_twice(text: bytes) -> bytes:
     """Repeat the head of the ranges, so that a piece starts with it."""
     return swapped(text, b"  BufferLiveRange:\n", b"  BufferLiveRange:\n  BufferLiveRange:\n")

@@ -153,8 +153,9 @@ def _attributes_sorted(text: str) -> str:
 def _values_sorted(text: str) -> str:
     """Return the text with the values of each allocation in a fixed order and numbers without groups."""
     text = _GROUPED.sub(lambda digits: digits[0].replace(" ", ""), text)
-    end = text.find("\nTotal bytes used")
-    allocations, rest = (text, "") if end < 0 else (text[:end], text[end:])
+    total = re.search(r"^Total bytes used", text, re.M)
+    end = total.start() if total else len(text)
+    allocations, rest = text[:end], text[end:]
     heads = r"^(?=allocation | value: <|  \S+\[[0-9,]*\]\(#|  [0-9]+ .*, positions:$| reused by)"
     groups: list[list[str]] = [[]]
     for entry in re.split(heads, allocations.rstrip("\n") + "\n", flags=re.M):
