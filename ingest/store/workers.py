@@ -54,7 +54,7 @@ def stage_tasks(
         journal: where the parts go.
         jobs: worker processes.
         round_: 0, or 1 when sets are tried again; parts are named by it.
-        meanwhile: called when workers have their work, and this process none; in a thread without workers.
+        meanwhile: called once in a thread, beside the staging.
     """
     if not tasks:
         return
@@ -78,21 +78,30 @@ def stage_tasks(
     if large:
         from ingest.store.large import stage_large
 
-    with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool:
+    with (
+        ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool,
+        ThreadPoolExecutor(1) as beside,
+    ):
         waiting: dict[Future[Staged], int] = {}
         try:
+            pool.submit(_nothing)  # forks all workers: from here on a thread may run
+            made = beside.submit(meanwhile)
             for task in large:
                 yield 1, stage_large(task, journal.part(task.run_no, round_), pool, jobs + 1)
             for chunk, part in named:
                 waiting[pool.submit(stage_sets, chunk, part)] = len(chunk)
                 if len(waiting) > 2 * jobs:
                     yield from _finished(waiting)
-            meanwhile()
             while waiting:
                 yield from _finished(waiting)
+            made.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _nothing() -> None:
+    """Do nothing, in a worker."""
 
 
 def _finished(waiting: dict[Future[Staged], int]) -> Iterator[tuple[int, Staged]]:
