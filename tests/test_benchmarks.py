@@ -16,7 +16,7 @@ from benchmarks.data import DUMPS, ONE_DUMP
 from benchmarks.generate import Pattern, many_dumps, one_dump, read_pattern, scale
 from benchmarks.plain_load import export_rows, load_rows
 from benchmarks.process import run
-from benchmarks.report import filled, read_results
+from benchmarks.report import CHART, DOCUMENT, RESULTS, chart, filled, read_results
 from benchmarks.runs import SMALL, Runs, Table, save
 from ingest.discover import discover
 from ingest.dump import features
@@ -218,3 +218,11 @@ def test_results_are_kept_by_name(tmp_path: Path) -> None:
     assert new.startswith("kept\n")
     assert new.endswith("kept too\n")
     assert filled(new, results) == new
+
+
+def test_the_document_shows_the_results_as_measured() -> None:
+    """Tables and chart are those of the results file: `python -m benchmarks.report` writes them."""
+    results = read_results(RESULTS)
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert filled(text, results) == text
+    assert chart(results) == CHART.read_text(encoding="utf-8")
