@@ -23,7 +23,7 @@ _COMPARED: Final = {
     "import": "xbuf-ingest",
     "rough": "rough pipeline",
     "by line": "line by line",
-    "analyzer": "regular expressions a file",
+    "analyzer": "analyzer, no database",
 }
 
 
