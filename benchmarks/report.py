@@ -18,7 +18,7 @@ from benchmarks.table import table
 RESULTS: Final = CHECKOUT / "docs" / "performance.json"
 DOCUMENT: Final = CHECKOUT / "docs" / "performance.md"
 CHART: Final = CHECKOUT / "docs" / "performance.svg"
-_MARK: Final = re.compile(r"(<!-- results: (\w+) -->\n).*?(<!-- end -->)", re.S)
+_MARK: Final = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 _COMPARED: Final = {
     "import": "xbuf-ingest",
     "rough": "rough pipeline",

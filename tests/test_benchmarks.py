@@ -225,4 +225,5 @@ def test_the_document_shows_the_results_as_measured() -> None:
     results = read_results(RESULTS)
     text = DOCUMENT.read_text(encoding="utf-8")
     assert filled(text, results) == text
+    assert "-->\n<!-- end -->" not in text  # no mark that is not understood
     assert chart(results) == CHART.read_text(encoding="utf-8")
