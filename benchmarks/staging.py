@@ -7,7 +7,7 @@ import tempfile
 import time
 
 import ingest.store.arrow_rows  # noqa: F401 - its import is not what is measured
-from ingest.discover import discover
+from ingest.dump.find import discover
 from ingest.store.journal import open_journal
 from ingest.store.stage import Task
 from ingest.store.workers import stage_tasks

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ingest.discover import Discovery, DumpSet, Member, Problem, discover
+    from ingest.dump.find import discover
     from ingest.dump.parse import parse_dump, parse_set
     from ingest.dump.parsed import ParsedDump
     from ingest.dump.records import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Use,
         Value,
     )
+    from ingest.dump.sets import Discovery, DumpSet, Member, Problem
     from ingest.dump.shapes import Shape, parse_shape
     from ingest.errors import (
         DatabaseError,
@@ -83,7 +84,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ingest.discover": ("Discovery", "DumpSet", "Member", "Problem", "discover"),
+    "ingest.dump.find": ("discover",),
     "ingest.dump.parse": ("parse_dump", "parse_set"),
     "ingest.dump.parsed": ("ParsedDump",),
     "ingest.dump.records": (
@@ -98,6 +99,7 @@ _MODULES = {
         "Use",
         "Value",
     ),
+    "ingest.dump.sets": ("Discovery", "DumpSet", "Member", "Problem"),
     "ingest.dump.shapes": ("Shape", "parse_shape"),
     "ingest.errors": (
         "DatabaseError",

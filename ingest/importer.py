@@ -18,7 +18,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from ingest.discover import check_paths, display
+from ingest.display import display
+from ingest.dump.find import check_paths
 from ingest.errors import (
     DatabaseError,
     DatabaseLocked,

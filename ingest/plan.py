@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ingest.discover import Discovery, DumpSet, Problem, discover, display
+from ingest.display import display
+from ingest.dump.find import discover
 from ingest.dump.names import ROLES, parse_stem
+from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Planned
 from ingest.reading import set_rejected

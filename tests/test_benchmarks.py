@@ -18,8 +18,8 @@ from benchmarks.plain_load import export_rows, load_rows
 from benchmarks.process import run
 from benchmarks.report import CHART, DOCUMENT, RESULTS, chart, filled, read_results
 from benchmarks.runs import SMALL, Runs, Table, save
-from ingest.discover import discover
 from ingest.dump import features
+from ingest.dump.find import discover
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.importer import import_dumps

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.discover import Discovery, DumpSet, discover, display
+from ingest.display import display
+from ingest.dump.find import discover
+from ingest.dump.sets import Discovery, DumpSet
 from ingest.errors import ExitCode, UsageError
 
 _DUMP = b"BufferAssignment:\nallocation 0: size 4, thread-local:\n value: <0 a @0> (size=4,offset=0): f32[]\n"

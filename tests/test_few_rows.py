@@ -8,7 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from ingest.discover import DumpSet, discover
+from ingest.dump.find import discover
+from ingest.dump.sets import DumpSet
 from ingest.store import stage
 from ingest.store.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.store.batch import COLUMNS

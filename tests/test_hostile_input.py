@@ -26,7 +26,8 @@ import pyarrow as pa
 import pytest
 
 from ingest import ImportSummary, import_dumps, open_database
-from ingest.discover import discover, display
+from ingest.display import display
+from ingest.dump.find import discover
 from ingest.dump.parse import parse_set
 from tests.content import orphans
 from tests.dump_sets import DATA, DumpSet, committed_sets

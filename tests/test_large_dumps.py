@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from ingest.discover import discover
+from ingest.dump.find import discover
 from ingest.dump.source import BlockReader
 from ingest.store import large, second_look
 from ingest.store.large import stage_large

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.discover import DumpSet, Member
+from ingest.dump.sets import DumpSet, Member
 from ingest.store.stage import Task
 from ingest.store.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
 

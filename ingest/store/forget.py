@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.discover import display
+from ingest.display import display
 from ingest.errors import UsageError
 from ingest.store.change import change_database
 from ingest.store.database import open_database

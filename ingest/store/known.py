@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ingest.discover import display
+from ingest.display import display
 from ingest.store.refusals import explain
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-    from ingest.discover import DumpSet, Member
+    from ingest.dump.sets import DumpSet, Member
 
 __all__ = [
     "Known",

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.discover import DumpSet
 from ingest.dump import features
 from ingest.dump.allocations import (
     LIMIT,
@@ -65,6 +64,7 @@ from ingest.dump.oddities import (
 from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sections import Piece, Section, cut
+from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
 from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError

@@ -17,11 +17,12 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from ingest.discover import DumpSet, display
+from ingest.display import display
 from ingest.dump import features
 from ingest.dump.names import parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
+from ingest.dump.sets import DumpSet
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.store.batch import Batch

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ingest.discover import display
+from ingest.display import display
 from ingest.dump.parse import ParsedDump, parse_set, to_records
 from ingest.dump.records import Dump, Notice
 from ingest.errors import DumpError

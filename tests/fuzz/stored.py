@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from ingest.discover import DumpSet, Member
+from ingest.dump.sets import DumpSet, Member
 from ingest.store.database import open_database
 from ingest.store.load import load_parts
 from ingest.store.stage import Task, stage_sets

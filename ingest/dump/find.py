@@ -11,53 +11,18 @@ import os
 import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
+from ingest.display import display
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
+from ingest.dump.sets import Discovery, DumpSet, Member, Problem
 from ingest.errors import DumpError, UsageError
 
-__all__ = ["Discovery", "DumpSet", "Member", "Problem", "check_paths", "discover", "display"]
+__all__ = ["check_paths", "discover"]
 
 FIRST_LINE: Final = b"BufferAssignment:"
 """First line of every primary file, by which a renamed one is recognised."""
-
-
-class Member(NamedTuple):
-    """A file of a dump set."""
-
-    role: str
-    file_name: str
-    """As the file system has it; see `display`."""
-    size: int
-    mtime_ns: int
-
-
-class DumpSet(NamedTuple):
-    """The files of one compiled module's dump."""
-
-    directory: str
-    """Absolute, without symbolic links."""
-    stem: str
-    members: tuple[Member, ...]
-    """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that could not be looked at or is incomplete; `path` is fit to show."""
-
-    path: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Discovery:
-    """What was found: sets by (directory, stem), problems by path."""
-
-    sets: tuple[DumpSet, ...]
-    problems: tuple[Problem, ...]
 
 
 def discover(
@@ -106,17 +71,6 @@ def check_paths(paths: Sequence[str | os.PathLike[str]]) -> None:
     """Raise UsageError, as `discover` does, when one of the paths does not exist."""
     for path in paths:
         _mode(os.fspath(path))
-
-
-def display(name: str) -> str:
-    r"""Return a name or text fit for a terminal and for the database.
-
-    Control characters, other characters that do not print and bytes that are no UTF-8 are escaped: `\n`,
-    `\x1b`, `\u202e`, and `\xff` for the byte. A text without them stays as it is, backslashes too.
-    """
-    if name.isprintable():
-        return name
-    return "".join(character if character.isprintable() else _escape(character) for character in name)
 
 
 _ROLE_NUMBER: Final = {role: number for number, role in enumerate(ROLES)}
@@ -433,17 +387,3 @@ def _decompressed(path: str) -> bytes:
             return stream.read(_SNIFF_BYTES)
     except (DumpError, OSError, ValueError):
         return b""
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in _SHORT_ESCAPES:
-        return _SHORT_ESCAPES[character]
-    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a name that is no UTF-8
-        return f"\\x{code - 0xDC00:02x}"
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-_SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

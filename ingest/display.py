@@ -1,0 +1,31 @@
+"""Names and texts of others, fit for a terminal and for the database."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["display"]
+
+_SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def display(name: str) -> str:
+    r"""Return a name or text fit for a terminal and for the database.
+
+    Control characters, other characters that do not print and bytes that are no UTF-8 are escaped: `\n`,
+    `\x1b`, `\u202e`, and `\xff` for the byte. A text without them stays as it is, backslashes too.
+    """
+    if name.isprintable():
+        return name
+    return "".join(character if character.isprintable() else _escape(character) for character in name)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

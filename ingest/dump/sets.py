@@ -1,0 +1,44 @@
+"""What a search for dumps finds: dump sets, and what could not be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Discovery", "DumpSet", "Member", "Problem"]
+
+
+class Member(NamedTuple):
+    """A file of a dump set."""
+
+    role: str
+    file_name: str
+    """As the file system has it; see `display`."""
+    size: int
+    mtime_ns: int
+
+
+class DumpSet(NamedTuple):
+    """The files of one compiled module's dump."""
+
+    directory: str
+    """Absolute, without symbolic links."""
+    stem: str
+    members: tuple[Member, ...]
+    """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be looked at or is incomplete; `path` is fit to show."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What was found: sets by (directory, stem), problems by path."""
+
+    sets: tuple[DumpSet, ...]
+    problems: tuple[Problem, ...]

@@ -1,0 +1,45 @@
+"""The names of `from ingest import …`, in every order of imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import ingest
+
+_EVERY_ORDER = """
+import importlib, os, pkgutil
+import ingest
+
+submodules = [one.name for one in pkgutil.walk_packages(ingest.__path__, "ingest.")]
+first = {name: getattr(ingest, name) for name in ingest.__all__} if {names_first} else {}
+for submodule in submodules:
+    importlib.import_module(submodule)
+    for name in ingest.__all__:
+        found = getattr(ingest, name)
+        assert found is first.setdefault(name, found), f"{name} is another after import {submodule}"
+for name, found in first.items():
+    assert found.__module__.startswith("ingest.") and found.__name__ == name, (name, found)
+print(len(submodules), len(first))
+"""
+
+
+@pytest.mark.parametrize("names_first", [True, False])
+def test_a_public_name_is_the_same_after_every_submodule(names_first: bool) -> None:
+    """In a fresh interpreter, whether the names or the submodules are imported first."""
+    script = _EVERY_ORDER.replace("{names_first}", str(names_first))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    submodules, names = map(int, done.stdout.split())
+    assert submodules > 50
+    assert names == len(ingest.__all__)
+
+
+def test_no_public_name_is_a_submodule() -> None:
+    """Importing a submodule would put it in the place of the name."""
+    assert [name for name in ingest.__all__ if find_spec(f"ingest.{name}")] == []
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = ingest.nothing
