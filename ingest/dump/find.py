@@ -380,10 +380,10 @@ def _inflated(data: bytes) -> bytes:
 def _decompressed(path: str) -> bytes:
     """Return the first bytes of a zstd file; b"" if damaged. Its first block has up to 128 KiB."""
     # Imported here: zstd needs pyarrow, whose import takes longer than a search.
-    from ingest.dump.source import open_bytes
+    from ingest.dump.source import Source
 
     try:
-        with open_bytes(path) as stream:
-            return stream.read(_SNIFF_BYTES)
-    except (DumpError, OSError, ValueError):
+        with Source(path) as source:
+            return source.read(_SNIFF_BYTES)
+    except DumpError:
         return b""

@@ -12,6 +12,7 @@ import io
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple, cast
 
@@ -28,6 +29,8 @@ BOMB_TIMES: Final = 300
 of 278 MB are 15 to 60 times as large as their compressed copies."""
 
 _BOM: Final = b"\xef\xbb\xbf"
+_MAGIC_BYTES: Final = 4
+_FINISH_BYTES: Final = 1 << 18
 _COMPRESSIONS: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
 
@@ -41,87 +44,145 @@ class FileText(NamedTuple):
     notices: tuple[Notice, ...]
 
 
-class BlockReader:
-    """Read a file in blocks of whole lines; figures are complete when the iteration has ended.
+class Source:
+    """Uncompressed bytes of a regular file, plain, gzip or zstd: limited, counted and hashed while read.
+
+    Every reader of dumps and of sidecar files reads through this, so that each has the same limits: a plain
+    file ends where it ended when it was opened (it may grow faster than it is read), a compressed one at the
+    expansion that BOMB_BYTES and BOMB_TIMES allow. It is a context manager.
 
     Attributes:
-        text_bytes: uncompressed bytes read so far.
-        notices: what had to be mended.
+        path: the file, for messages.
+        is_plain: the file is not compressed.
+        count: uncompressed bytes read so far.
     """
 
-    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES) -> None:
-        self.path = path
-        self.text_bytes = 0
-        self.notices: list[Notice] = []
-        self._block_bytes = block_bytes
-        self._hash = hashlib.sha256()
-        self._crlf = False
-        self._is_plain = False
+    def __init__(self, path: str, max_bytes: int = sys.maxsize) -> None:
+        """Open a file; the compression is recognised by the content.
 
-    @property
-    def is_verbatim(self) -> bool:
-        """Tell whether the text read so far is that of the file's bytes, so that `read_range` finds it."""
-        return self._is_plain and not self.notices
+        Raises:
+            DumpError: it cannot be opened or is no regular file.
+        """
+        self.path = path
+        self.count = 0
+        self._hash = hashlib.sha256()
+        self._max_bytes = max_bytes
+        raw, self._size = _open_regular(path)
+        self._stream: IO[bytes] = raw
+        try:
+            compression = _compression(self._read(_MAGIC_BYTES))
+            raw.seek(0)
+        except BaseException:
+            raw.close()
+            raise
+        self.is_plain = compression is None
+        if compression:
+            self._stream = _decompressed(raw, compression)
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the bytes read so far, hexadecimal."""
         return self._hash.hexdigest()
 
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes; none at the end, and there only.
+
+        Raises:
+            DumpError: they cannot be read, compressed data is damaged, or there are more than allowed.
+        """
+        data = self._read(min(size, self._size - self.count) if self.is_plain else size)
+        self._hash.update(data)
+        self.count += len(data)
+        if self.count > self._max_bytes:
+            raise DumpError(
+                "unreadable", f"there are more than {self._max_bytes:,} bytes uncompressed", file=self.path
+            )
+        if not self.is_plain and self.count > max(BOMB_BYTES, BOMB_TIMES * self._size):
+            raise DumpError(
+                "unreadable",
+                f"{self._size:,} compressed bytes stand for more than {BOMB_TIMES} times as many;"
+                " decompress it first, if that is meant",
+                file=self.path,
+            )
+        return data
+
+    def finish(self) -> None:
+        """Read what is left, so that `sha256` and `count` are those of the whole file; raises as `read`."""
+        while self.read(_FINISH_BYTES):
+            pass
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+    def _read(self, size: int) -> bytes:
+        try:
+            return self._stream.read(size) if size > 0 else b""
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            # gzip: BadGzipFile, EOFError and zlib.error; pyarrow: ArrowInvalid, a ValueError.
+            message = f"cannot be read: {error}; copy the file again"
+            raise DumpError("unreadable", message, file=self.path) from error
+
+
+class BlockReader:
+    """Read a file in blocks of whole lines; figures are complete when the iteration has ended.
+
+    Attributes:
+        notices: what had to be changed to read it.
+    """
+
+    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.notices: list[Notice] = []
+        self._block_bytes = block_bytes
+        self._source: Source | None = None
+        self._crlf = False
+
+    @property
+    def text_bytes(self) -> int:
+        """Uncompressed bytes read so far."""
+        return self._source.count if self._source else 0
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Whether the text read so far is that of the file's bytes, so that `read_range` finds it."""
+        return self._source is not None and self._source.is_plain and not self.notices
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the bytes read so far, hexadecimal."""
+        return self._source.sha256 if self._source else hashlib.sha256().hexdigest()
+
     def __iter__(self) -> Iterator[str]:
         rest: list[bytes] = []
         is_first = True
-        # Up to where the file ended when it was opened: it may grow faster than it is read.
-        raw, size = _open_regular(self.path)
-        left = size
-        stream: IO[bytes] = raw
-        try:
-            data = read_bytes(raw, min(self._block_bytes, left), self.path)
-            compression = _compression(data)
-            if compression:
-                raw.seek(0)
-                stream, left = _decompressed(raw, compression), sys.maxsize
-                data = read_bytes(stream, self._block_bytes, self.path)
-            self._is_plain = not compression
-            while data:
-                self._hash.update(data)
-                if compression:
-                    self._require_no_bomb(size, len(data))
-                left -= len(data)
-                if not self.text_bytes:
-                    self.text_bytes = len(data)
+        with Source(self.path) as source:
+            self._source = source
+            while data := source.read(self._block_bytes):
+                if source.count == len(data):
                     data = self._inspect_start(data)
-                else:
-                    self.text_bytes += len(data)
                 end = data.rfind(b"\n") + 1
                 if not end:
                     self._require_short(rest, data)
                     rest.append(data)
-                else:
-                    tail = data[end:]
-                    if tail:
-                        data = data[:end]
-                    whole = b"".join((*rest, data)) if rest else data
-                    rest = [tail] if tail else []
-                    if is_first:
-                        self._inspect_line_end(whole)
-                        is_first = False
-                    yield self._decode(whole)
-                data = read_bytes(stream, min(self._block_bytes, left), self.path) if left > 0 else b""
-        finally:
-            stream.close()
+                    continue
+                tail = data[end:]
+                if tail:
+                    data = data[:end]
+                whole = b"".join((*rest, data)) if rest else data
+                rest = [tail] if tail else []
+                if is_first:
+                    self._inspect_line_end(whole)
+                    is_first = False
+                yield self._decode(whole)
         if rest:
             yield self._decode(b"".join(rest))
-
-    def _require_no_bomb(self, size: int, more: int) -> None:
-        """Refuse compressed data that goes on for ever."""
-        if self.text_bytes + more > max(BOMB_BYTES, BOMB_TIMES * size):
-            raise DumpError(
-                "unreadable",
-                f"{size:,} compressed bytes stand for more than {BOMB_TIMES} times as many;"
-                " decompress it first, if that is meant",
-                file=self.path,
-            )
 
     def _require_short(self, rest: list[bytes], more: bytes) -> None:
         """Refuse a line that would fill the memory."""
@@ -216,18 +277,6 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def open_bytes(path: str) -> IO[bytes]:
-    """Open a file for its uncompressed bytes; the compression is told by the content.
-
-    Raises:
-        DumpError: it cannot be opened or is no regular file.
-    """
-    raw, _ = _open_regular(path)
-    compression = _compression(read_bytes(raw, 4, path))
-    raw.seek(0)
-    return _decompressed(raw, compression) if compression else raw
-
-
 def _open_regular(path: str) -> tuple[io.FileIO, int]:
     """Open a regular file for its bytes; return its size with it."""
     try:
@@ -271,22 +320,3 @@ class _Gzip(gzip.GzipFile):
     def close(self) -> None:
         super().close()
         self._below.close()
-
-
-def read_bytes(stream: IO[bytes], size: int, path: str) -> bytes:
-    """Read some bytes of what `open_bytes` returned; fewer than `size` only at the end, or compressed.
-
-    Raises:
-        DumpError: they cannot be read, or the compressed data is damaged.
-    """
-    try:
-        return stream.read(size)
-    except (OSError, EOFError, ValueError) as error:
-        # gzip: BadGzipFile and EOFError; pyarrow: ArrowInvalid, a ValueError; zlib.error is neither.
-        raise DumpError("unreadable", f"cannot be read: {error}; copy the file again", file=path) from error
-    except Exception as error:
-        if type(error).__module__ == "zlib":
-            raise DumpError(
-                "unreadable", f"damaged gzip data: {error}; copy the file again", file=path
-            ) from error
-        raise

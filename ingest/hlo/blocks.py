@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from typing import Final
 
-from ingest.dump.source import open_bytes
-from ingest.errors import DumpError
+from ingest.dump.source import Source
 
 __all__ = ["BLOCK_BYTES", "LineBlocks"]
 
@@ -27,7 +25,8 @@ class LineBlocks:
     tells stands before the constant and in the metadata after it.
 
     Attributes:
-        text_bytes: uncompressed bytes read so far.
+        text_bytes: uncompressed bytes of the file.
+        sha256: of these bytes, hexadecimal.
         shortened: lines that lost their middle.
         ends_with_newline: the file ends with a line end.
         mended: the file has bytes that are no UTF-8 (now `\\xNN`).
@@ -36,18 +35,13 @@ class LineBlocks:
     def __init__(self, path: str, block_bytes: int = BLOCK_BYTES, max_line: int = _MAX_LINE) -> None:
         self.path = path
         self.text_bytes = 0
+        self.sha256 = ""
         self.shortened = 0
         self.ends_with_newline = False
         self.mended = False
         self._block_bytes = block_bytes
         self._max_line = max_line
-        self._hash = hashlib.sha256()
         self._crlf = False
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of the bytes read so far, hexadecimal."""
-        return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[str]:
         pending = b""
@@ -88,25 +82,15 @@ class LineBlocks:
             yield _ELIDED + tail
 
     def _read(self) -> Iterator[bytes]:
-        first = True
-        with open_bytes(self.path) as stream:
-            while True:
-                try:
-                    data = stream.read(self._block_bytes)
-                except Exception as error:
-                    # OSError, EOFError, ValueError (pyarrow) and zlib.error: the bytes cannot be had.
-                    raise DumpError("hlo-text", f"cannot be read: {error}", file=self.path) from error
-                if not data:
-                    return
-                self._hash.update(data)
-                self.text_bytes += len(data)
+        with Source(self.path) as source:
+            while data := source.read(self._block_bytes):
                 self.ends_with_newline = data.endswith(b"\n")
-                if first:
-                    first = False
+                if source.count == len(data):
                     data = data.removeprefix(_BOM)
                     end = data.find(b"\n")
                     self._crlf = end > 0 and data[end - 1] == 0x0D
                 yield data
+            self.text_bytes, self.sha256 = source.count, source.sha256
 
     def _decode(self, data: bytes) -> str:
         if self._crlf:

@@ -7,11 +7,10 @@ anything is read, and a compressed file ends at a limit (a few KB of gzip can st
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ingest.dump.source import open_bytes
+from ingest.dump.source import Source
 from ingest.errors import DumpError
 
 __all__ = ["KIND", "LEAF_LIMIT", "MAX_BYTES", "MAX_RECORDS", "Field", "Wire"]
@@ -57,7 +56,7 @@ class Wire:
         self.path = path
         self.records = 0
         self._max_records = max_records
-        self._source = _Source(open_bytes(path), path, max_bytes)
+        self._source = Source(path, max_bytes)
         self._block = b""
         self._before = 0
         """Bytes before the block."""
@@ -75,9 +74,8 @@ class Wire:
 
     def finish(self) -> tuple[str, int]:
         """Return SHA-256 (hexadecimal) and number of the uncompressed bytes of the whole file."""
-        while self._source.read(_BLOCK):
-            pass
-        return self._source.hash.hexdigest(), self._source.count
+        self._source.finish()
+        return self._source.sha256, self._source.count
 
     def fields(self, length: int | None = None) -> Iterator[Field]:
         """Yield the fields of the message that starts here; without a length it ends with the file.
@@ -188,33 +186,3 @@ class Wire:
             if not self._next_block():
                 raise self.error("the file ends within a message: it is cut off; copy it again")
         self._at += length
-
-
-class _Source:
-    """Uncompressed bytes of a file, counted, hashed and limited."""
-
-    def __init__(self, stream: IO[bytes], path: str, max_bytes: int) -> None:
-        self._bytes = stream
-        self._path = path
-        self._max_bytes = max_bytes
-        self.hash = hashlib.sha256()
-        self.count = 0
-
-    def read(self, length: int) -> bytes:
-        """Return at most so many bytes; none at the end."""
-        try:
-            data = self._bytes.read(length)
-        except Exception as error:
-            # OSError, EOFError, ValueError (pyarrow) and zlib.error: the bytes cannot be had.
-            raise DumpError(KIND, f"cannot be read: {error}", file=self._path) from error
-        self.hash.update(data)
-        self.count += len(data)
-        if self.count > self._max_bytes:
-            raise DumpError(
-                KIND, f"there are more than {self._max_bytes:,} bytes uncompressed", file=self._path
-            )
-        return data
-
-    def close(self) -> None:
-        """Close the file."""
-        self._bytes.close()
