@@ -1,23 +1,24 @@
-"""How many bytes are live at each slot of the schedule, counted once each.
+"""How many bytes are live at each slot of the schedule: the union of the addresses, each byte once.
 
 Live ranges are closed, so an operand and the result that reads it both count at the slot of the reader:
-the hardware needs both. Aliases and in-place updates make two values share bytes at exactly that slot;
-those bytes are handed over and count once. The live bytes at a slot are therefore
+the hardware needs both. Values share bytes where one is an alias or an in-place update of the other, which
+are live together in one slot, and where they lie in different branches of a conditional, which can be live
+together in many. Whatever they share, at every slot
 
-    sum(size of the values live there) - sum(handover of the values that end there)
+    live bytes = sum(gained of the values started by then) - sum(size - handover of the values ended before)
 
-which is the size of the union of their addresses, as long as no two values overlap in address and, beyond
-a shared boundary slot, in time (none does in 5,504 public dumps; where one does, it is told).
+for a whole run and for each of its allocations (see `ingest.dump.union`).
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, groupby, pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ingest.dump.union import Rectangles, gains_and_losses
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,22 +35,27 @@ class Intervals(NamedTuple):
 
 
 class Liveness(NamedTuple):
-    """Result of `measure`.
+    """Result of `measure`; arrays run in parallel to the intervals.
 
     Attributes:
         peak_time: first slot with the most live bytes; None without ranges.
         peak_bytes: bytes live there; None without ranges.
-        handover: for each interval, its bytes that other live values own at its last slot.
-        overlaps: pairs of intervals that share bytes beyond a boundary slot, at most one a value.
-        is_exact: see below.
+        gained: bytes that become live at the first slot of an interval.
+        handover: bytes of an interval that other values own at its last slot.
+        at_peak: bytes of an interval that count at the peak, `NOT_LIVE` where it is not live there; bytes
+            that several values hold count for one of them.
+        overlaps: pairs of intervals that share bytes in more than a boundary slot, at most one a value.
     """
 
     peak_time: int | None
     peak_bytes: int | None
+    gained: array[int]
     handover: array[int]
+    at_peak: array[int]
     overlaps: list[tuple[int, int]]
-    is_exact: bool = True
-    """False if so many values share bytes that not all of it was counted: live bytes are too high."""
+
+
+NOT_LIVE: Final = -1
 
 
 def measure(intervals: Intervals, slots: int) -> Liveness:
@@ -60,56 +66,120 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
         slots: length of the schedule; no interval ends later.
     """
     count = len(intervals.start)
-    handover = array("q", bytes(8 * count))
+    gained, handover = array("q", intervals.size), array("q", bytes(8 * count))
     overlaps: list[tuple[int, int]] = []
-    work = _Work(_STEPS * count + _FREE_STEPS)
     for members in _by_allocation(intervals.allocation):
         if len(members) > 1:
-            sized = array("q", (number for number in members if intervals.size[number]))
-            _sweep(intervals, sized, handover, overlaps, work)
+            _share(intervals, members, gained, handover, overlaps)
+    peak = live_peak(intervals, gained, handover, slots)
+    if peak is None:
+        return Liveness(None, None, gained, handover, array("q"), overlaps)
+    at_peak = _at(peak[0], intervals, handover)
+    return Liveness(*peak, gained, handover, at_peak, overlaps)
+
+
+def live_peak(
+    intervals: Intervals,
+    gained: Sequence[int],
+    handover: Sequence[int],
+    slots: int,
+    among: Collection[int] | None = None,
+) -> tuple[int, int] | None:
+    """Return the first slot with the most live bytes, and these; None without intervals.
+
+    Args:
+        intervals: as for `measure`.
+        gained: what `measure` found.
+        handover: what `measure` found.
+        slots: as for `measure`.
+        among: allocations that count; None for all.
+    """
+    if among is not None:
+        chosen = [number for number, one in enumerate(intervals.allocation) if one in among]
+        intervals = Intervals(*([column[number] for number in chosen] for column in intervals))
+        gained, handover = ([column[number] for number in chosen] for column in (gained, handover))
+    count = len(intervals.start)
     if not count:
-        return Liveness(None, None, handover, overlaps)
+        return None
     if count + slots < _MANY:
-        peak_time, peak_bytes = _peak_of_few(intervals, handover, slots)
-        return Liveness(peak_time, peak_bytes, handover, overlaps, work.left > 0)
+        changes = [0] * (slots + 2)
+        for size, start, end, new, handed in zip(
+            intervals.size, intervals.start, intervals.end, gained, handover, strict=True
+        ):
+            changes[start] += new
+            changes[end + 1] -= size - handed
+        curve = list(accumulate(changes))
+        peak = max(curve)
+        return curve.index(peak), peak
     import numpy as np  # late: it takes 0.07 s, and few intervals do without
 
-    sizes = np.asarray(intervals.size, np.int64)
-    ends = np.asarray(intervals.end, np.int64)
-    handed = np.frombuffer(handover, np.int64)
-    changes = np.zeros(slots + 2, np.int64)
-    np.add.at(changes, np.asarray(intervals.start, np.int64), sizes)
-    np.subtract.at(changes, ends, handed)
-    np.subtract.at(changes, ends + 1, sizes - handed)
-    live = np.cumsum(changes)
-    peak_time = int(live.argmax())
-    return Liveness(peak_time, int(live[peak_time]), handover, overlaps, work.left > 0)
+    steps = np.zeros(slots + 2, np.int64)
+    np.add.at(steps, np.asarray(intervals.start, np.int64), np.asarray(gained, np.int64))
+    freed = np.asarray(intervals.size, np.int64) - np.asarray(handover, np.int64)
+    np.subtract.at(steps, np.asarray(intervals.end, np.int64) + 1, freed)
+    live = np.cumsum(steps)
+    time = int(live.argmax())
+    return time, int(live[time])
 
 
-def _peak_of_few(intervals: Intervals, handover: Sequence[int], slots: int) -> tuple[int, int]:
-    """Return the first slot with the most live bytes, and these; in plain Python, which is faster for few."""
-    changes = [0] * (slots + 2)
-    for size, start, end, handed in zip(
-        intervals.size, intervals.start, intervals.end, handover, strict=True
-    ):
-        changes[start] += size
-        changes[end] -= handed
-        changes[end + 1] -= size - handed
-    live = list(accumulate(changes))
-    peak = max(live)
-    return live.index(peak), peak
+def allocation_peaks(
+    intervals: Intervals, gained: Sequence[int], handover: Sequence[int]
+) -> dict[int, tuple[int, int]]:
+    """Return, for each allocation with intervals, its first slot with the most live bytes, and these."""
+    if len(intervals.start) < _MANY:
+        changes: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+        for allocation, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
+            changes[allocation][start] += new
+            changes[allocation][end + 1] -= size - handed
+        return {allocation: _highest(sorted(steps.items())) for allocation, steps in changes.items()}
+    import numpy as np
+
+    allocations, _, sizes, starts, ends = (np.asarray(column, np.int64) for column in intervals)
+    steps = np.concatenate([np.asarray(gained, np.int64), np.asarray(handover, np.int64) - sizes])
+    owners, times = np.concatenate([allocations, allocations]), np.concatenate([starts, ends + 1])
+    order = np.lexsort((times, owners))
+    owners, times, live = owners[order], times[order], np.cumsum(steps[order])  # back at 0 after each owner
+    settled = np.flatnonzero(np.append((np.diff(owners) != 0) | (np.diff(times) != 0), True))
+    owners, times, live = owners[settled], times[settled], live[settled]
+    best = np.lexsort((times, -live, owners))
+    first = best[np.flatnonzero(np.diff(owners[best], prepend=owners[best[:1]] - 1))]
+    peaks = zip(times[first].tolist(), live[first].tolist(), strict=True)
+    return dict(zip(owners[first].tolist(), peaks, strict=True))
 
 
-class _Work:
-    """Steps that may still be spent on values that share bytes: each pair of them takes one."""
+def _highest(changes: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """Return the first slot at which the sum of the changes is highest, and that sum."""
+    live, peak_time, peak_bytes = 0, 0, -1
+    for time, change in changes:
+        live += change
+        if live > peak_bytes:
+            peak_time, peak_bytes = time, live
+    return peak_time, peak_bytes
 
-    def __init__(self, left: int) -> None:
-        self.left = left
 
+def _at(time: int, intervals: Intervals, handover: Sequence[int]) -> array[int]:
+    """Return the bytes of each interval that count at a slot, `NOT_LIVE` where it is not live.
 
-_STEPS: Final = 100
-"""Steps for each interval; real dumps take 1.1 at most."""
-_FREE_STEPS: Final = 100_000
+    A value that ends there counts with what it does not hand over. Of those that live on, which next to
+    never overlap, what two hold counts for the one at the lower address.
+    """
+    counted = array("q", [NOT_LIVE]) * len(intervals.start)
+    living_on: list[tuple[int, int, int]] = []
+    for number, (start, end) in enumerate(zip(intervals.start, intervals.end, strict=True)):
+        if start <= time <= end:
+            if end == time:
+                counted[number] = intervals.size[number] - handover[number]
+            else:
+                living_on.append((intervals.allocation[number], intervals.offset[number], number))
+    living_on.sort()
+    inside, reached = -1, 0
+    for allocation, offset, number in living_on:
+        if allocation != inside:
+            inside, reached = allocation, 0
+        after = offset + intervals.size[number]
+        counted[number] = max(0, after - max(offset, reached))
+        reached = max(reached, after)
+    return counted
 
 
 def _by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
@@ -121,20 +191,10 @@ def _by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
         return groups.values()
     import numpy as np
 
-    array = np.array(allocations, np.int64)
-    order = np.argsort(array, kind="stable")
-    borders = [0, *(np.flatnonzero(np.diff(array[order])) + 1).tolist(), len(order)]
+    columns = np.array(allocations, np.int64)
+    order = np.argsort(columns, kind="stable")
+    borders = [0, *(np.flatnonzero(np.diff(columns[order])) + 1).tolist(), len(order)]
     return (_plain(order[start:end]) for start, end in pairwise(borders))
-
-
-def _in_order(members: Sequence[int], keys: Sequence[int]) -> Sequence[int]:
-    """Return the members sorted by their keys."""
-    if len(members) < _MANY:
-        return sorted(members, key=keys.__getitem__)
-    import numpy as np
-
-    numbers = np.array(members, np.int64)
-    return _plain(numbers[np.argsort(np.asarray(keys)[numbers], kind="stable")])
 
 
 def _plain(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
@@ -145,86 +205,27 @@ _MANY: Final = 20_000
 """Intervals from which sorting columns takes less memory than lists; below, it takes more time."""
 
 
-def _sweep(
+def _share(
     intervals: Intervals,
     members: Sequence[int],
+    gained: array[int],
     handover: array[int],
     overlaps: list[tuple[int, int]],
-    work: _Work,
 ) -> None:
-    """Go through one allocation in time order; fill `handover` and `overlaps`."""
-    _, offsets, _, start_of, end_of = intervals
-    starts, ends = _in_order(members, start_of), _in_order(members, end_of)
-    live: list[tuple[int, int]] = []  # (offset, number) of the values that live on beyond the slot
-    ended = 0
-    for time, group in groupby(starts, key=start_of.__getitem__):
-        ending: list[int] = []
-        while ended < len(ends) and end_of[ends[ended]] <= time:
-            number = ends[ended]
-            ended += 1
-            if start_of[number] < time:
-                del live[bisect_left(live, (offsets[number], number))]
-            if end_of[number] == time:
-                ending.append(number)
-        for number in group:
-            if end_of[number] > time:
-                shared, other = _shared(intervals, live, number, work)
-                if shared:
-                    overlaps.append((number, other))
-                insort(live, (offsets[number], number))
-        if ending:
-            _hand_over(intervals, live, ending, handover, work)
-
-
-def _hand_over(
-    intervals: Intervals,
-    live: list[tuple[int, int]],
-    ending: list[int],
-    handover: array[int],
-    work: _Work,
-) -> None:
-    """Set how many bytes of each value that ends in this slot are counted for another value."""
-    covered: list[tuple[int, int]] = []  # (start, end) of bytes of ending values, disjoint and sorted
-    for number in ending:
-        offset, size = intervals.offset[number], intervals.size[number]
-        shared, _ = _shared(intervals, live, number, work)
-        if len(ending) > 1:
-            shared += _cover(covered, offset, offset + size)
-        handover[number] = min(shared, size)
-
-
-def _shared(intervals: Intervals, live: list[tuple[int, int]], number: int, work: _Work) -> tuple[int, int]:
-    """Return how many bytes of a value the live values hold, and the number of one of them."""
-    _, offsets, sizes, _, _ = intervals
-    low = offsets[number]
-    high = low + sizes[number]
-    shared, other = 0, -1
-    at = bisect_right(live, (low, len(offsets)))
-    if at:
-        left = live[at - 1][1]
-        before = min(offsets[left] + sizes[left], high) - low
-        if before > 0:
-            shared, other = before, left
-    first, last = at, min(len(live), at + work.left)
-    while at < last and live[at][0] < high:
-        offset, other = live[at]
-        shared += min(offset + sizes[other], high) - offset
-        at += 1
-    work.left -= at - first
-    return shared, other
-
-
-def _cover(covered: list[tuple[int, int]], low: int, high: int) -> int:
-    """Add [low, high) to the disjoint intervals; return how many of its bytes were there already."""
-    first = bisect_left(covered, (low, low))
-    if first and covered[first - 1][1] > low:
-        first -= 1
-    last = first
-    shared = 0
-    start, end = low, high
-    while last < len(covered) and covered[last][0] < high:
-        shared += min(covered[last][1], high) - max(covered[last][0], low)
-        start, end = min(start, covered[last][0]), max(end, covered[last][1])
-        last += 1
-    covered[first:last] = [(start, end)]
-    return shared
+    """Fill in what the values of one allocation share."""
+    _, offsets, sizes, starts, ends = intervals
+    sized = [number for number in members if sizes[number]]
+    if len(sized) < 2:
+        return
+    found = gains_and_losses(
+        Rectangles(
+            [offsets[number] for number in sized],
+            [offsets[number] + sizes[number] for number in sized],
+            [starts[number] for number in sized],
+            [ends[number] for number in sized],
+        )
+    )
+    for number, new, freed in zip(sized, found.gained, found.freed, strict=True):
+        gained[number] = new
+        handover[number] = sizes[number] - freed
+    overlaps += [(sized[one], sized[other]) for one, other in found.overlaps]

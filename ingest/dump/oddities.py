@@ -23,14 +23,10 @@ def note_missing_value(key: str, file: str) -> Notice:
 
 def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
     """Note values that share bytes while both are live; `ids` of the measured intervals."""
-    notices = [
+    return [
         Notice(file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live")
         for one, other in liveness.overlaps[:MAX_NOTICES]
     ]
-    if not liveness.is_exact:
-        message = "so many values share bytes that the live bytes are counted too high"
-        notices.insert(0, Notice(file, None, "overlap", message))
-    return notices
 
 
 def note_colors(
