@@ -10,7 +10,7 @@
 -- column size_bytes BIGINT [bytes]: size of the value
 -- column offset_bytes BIGINT [bytes]: where the value starts
 -- column value VARCHAR: the value; NULL for an allocation without values
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
@@ -35,7 +35,7 @@ SELECT
     v.size_bytes,
     v.offset_bytes,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.opcode,
     v.shape,
     v.op_name,

@@ -8,7 +8,7 @@
 -- column percent DOUBLE [percent]: share of all allocations of the run
 -- column value VARCHAR: the constant
 -- column shape VARCHAR: its shape with layout
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column allocation_index BIGINT: number of the allocation
 -- column color BIGINT: memory space
@@ -20,7 +20,7 @@ SELECT
     100.0 * any_value(a.size_bytes) / nullif(any_value(m.total_bytes), 0) AS percent,
     arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS "value",
     arg_min(v.shape, (-v.size_bytes, v.value_id)) AS shape,
-    arg_min(v.source_file || coalesce(':' || v.source_line, ''), (-v.size_bytes, v.value_id)) AS source,
+    arg_min(source_text(v.source_file, v.source_line, v.source_via), (-v.size_bytes, v.value_id)) AS source,
     arg_min(v.op_name, (-v.size_bytes, v.value_id)) AS op_name,
     a.allocation_index,
     any_value(a.color) AS color,

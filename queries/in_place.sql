@@ -14,7 +14,7 @@
 -- column value VARCHAR: the result
 -- column operand VARCHAR: operand that it shares its memory with, or that was copied
 -- column shape VARCHAR: shape of the result
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column module VARCHAR: module of the run
@@ -62,7 +62,7 @@ judged AS (
         CASE WHEN u.shape_index = '{}' THEN u.instruction ELSE u.instruction || u.shape_index END AS "value",
         o.operand,
         u.shape,
-        u.source_file || coalesce(':' || u.source_line, '') AS source,
+        source_text(u.source_file, u.source_line, u.source_via) AS source,
         u.op_name,
         u.opcode,
         u.module,

@@ -14,7 +14,7 @@
 -- column shape VARCHAR: shape of the value that leaves
 -- column value VARCHAR: that value
 -- column kind VARCHAR: output, or parameter+output (donated)
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column space VARCHAR: name of the memory space, NULL if unknown
@@ -49,7 +49,7 @@ SELECT
     v.shape,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     c.kind,
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.op_name,
     v.opcode,
     s.space,

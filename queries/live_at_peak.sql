@@ -10,7 +10,7 @@
 -- column bytes BIGINT [bytes]: bytes at the peak, padding included
 -- column percent DOUBLE [percent]: share of the run's peak
 -- column value VARCHAR: what is live
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
@@ -33,7 +33,7 @@ SELECT
     p.bytes_at_peak AS bytes,
     100.0 * p.bytes_at_peak / nullif(r.peak_bytes, 0) AS percent,
     p."value",
-    p.source_file || coalesce(':' || p.source_line, '') AS source,
+    source_text(p.source_file, p.source_line, p.source_via) AS source,
     p.op_name,
     p.opcode,
     p.shape,

@@ -11,7 +11,7 @@
 -- column slots BIGINT [slots]: slots in which it is live
 -- column value VARCHAR: the buffer
 -- column last_use VARCHAR: instruction that reads it last
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column shape VARCHAR: its shape with layout
 -- column percent DOUBLE [percent]: slots as a share of the schedule
@@ -90,7 +90,7 @@ SELECT
     l.slots,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
     u.instruction AS last_use,
-    v.source_file || coalesce(':' || v.source_line, '') AS source,
+    source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.op_name,
     v.shape,
     100.0 * l.slots / nullif(r.schedule_length + 1, 0) AS percent,

@@ -2,7 +2,7 @@
 -- question: Which copies between memory spaces run ahead of their use, how large are they and how long do they take up memory?
 -- needs: ranges
 -- note: A pair of copy-start and copy-done (or slice-start and slice-done) moves data while other instructions run. Slots in
---   flight are instructions scheduled between the two, not time.
+--   flight count instructions, not time.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- column run_id BIGINT: number of the run
@@ -10,7 +10,7 @@
 -- column from_color BIGINT: memory space copied from, NULL if unknown
 -- column to_color BIGINT: memory space copied to
 -- column value VARCHAR: the copy
--- column slots_in_flight BIGINT [slots]: slots between start and done
+-- column slots_in_flight BIGINT [slots]: instructions scheduled between start and done; neither of the two counts
 -- column held_slots BIGINT [slots]: slots in which the copy takes up memory
 -- column first_use VARCHAR: instruction that reads the copy first
 -- column source VARCHAR: value that is copied
@@ -74,7 +74,7 @@ SELECT
     o.color AS from_color,
     c.to_color,
     CASE WHEN c.shape_index = '{}' THEN c.instruction ELSE c.instruction || c.shape_index END AS "value",
-    d.done_time - c.start_time AS slots_in_flight,
+    d.done_time - c.start_time - 1 AS slots_in_flight,
     c.end_time - c.start_time + 1 AS held_slots,
     d.first_use,
     o."value" AS source,

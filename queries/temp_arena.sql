@@ -12,7 +12,7 @@
 -- column percent DOUBLE [percent]: share of the arena
 -- column offset_bytes BIGINT [bytes]: where it starts in the arena
 -- column value VARCHAR: what lies there
--- column source VARCHAR: source file and line
+-- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
@@ -37,7 +37,7 @@ placed AS (
     SELECT
         a.run_id, a.allocation_index, a.size_bytes AS arena_bytes, a.color, a.module,
         v.value_id, v.instruction, v.shape_index, v.size_bytes, v.offset_bytes, v.opcode, v.shape, v.op_name,
-        v.source_file, v.source_line,
+        v.source_file, v.source_line, v.source_via,
         g.start_time, g.end_time, g.handover_bytes
     FROM arenas AS a
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
@@ -76,7 +76,7 @@ SELECT
     100.0 * (p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END) / p.arena_bytes AS percent,
     p.offset_bytes,
     CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
-    p.source_file || coalesce(':' || p.source_line, '') AS source,
+    source_text(p.source_file, p.source_line, p.source_via) AS source,
     p.op_name,
     p.opcode,
     p.shape,

@@ -343,8 +343,8 @@ CASES: dict[str, list[Case]] = {
             ("value", "source", "from_color", "to_color", "slots_in_flight", "first_use", "cross_program"),
             {},
             [
-                ("copy-start{0}", "p1.2", 0, 1, 9, "fusion", True),
-                ("copy-start.1{0}", "p3.6", 0, 1, 2, "fusion.10", False),
+                ("copy-start{0}", "p1.2", 0, 1, 8, "fusion", True),
+                ("copy-start.1{0}", "p3.6", 0, 1, 1, "fusion.10", False),
             ],
         )
     ],

@@ -31,7 +31,7 @@ class Block:
     """A view or macro that saved queries and users share.
 
     Attributes:
-        kind: VIEW or MACRO.
+        kind: VIEW, TABLE MACRO (rows) or MACRO (one value).
         definition: what follows the name in the CREATE statement.
     """
 
@@ -44,13 +44,14 @@ class Block:
 
     def create(self, *, temporary: bool = False, replace: bool = True) -> str:
         """Write the CREATE statement."""
-        words = ["CREATE", *(["OR REPLACE"] if replace else []), *(["TEMP"] if temporary else []), self.kind]
+        what = self.kind.removeprefix("TABLE ")
+        words = ["CREATE", *(["OR REPLACE"] if replace else []), *(["TEMP"] if temporary else []), what]
         return f"{' '.join(words)} {self.name}{self.definition}"
 
     def comments(self, marker: str) -> list[str]:
         """Write the COMMENT statements; `marker` goes before the title."""
-        kind = "MACRO TABLE" if self.kind == "MACRO" else "VIEW"
-        statements = [f"COMMENT ON {kind} {self.name} IS {literal(marker + self.title)}"]
+        what = "MACRO TABLE" if self.kind == "TABLE MACRO" else self.kind
+        statements = [f"COMMENT ON {what} {self.name} IS {literal(marker + self.title)}"]
         if self.kind == "VIEW":
             statements += [
                 f'COMMENT ON COLUMN {self.name}."{column}" IS {literal(text)}'
@@ -91,4 +92,6 @@ def _parse(text: str, name: str) -> Block:
     title = re.search(r"^-- title: (.*)$", text, re.MULTILINE)
     if not create or create[2] != name or not title:
         raise XbufError(f"{name}.sql: a block has a title and one CREATE OR REPLACE of its own name")
-    return Block(name, create[1], title[1], tuple(_COLUMN.findall(text)), create[3], text)
+    gives_rows = create[1] == "MACRO" and re.match(r"\([^)]*\)\s+AS\s+TABLE\b", create[3])
+    kind = "TABLE MACRO" if gives_rows else create[1]
+    return Block(name, kind, title[1], tuple(_COLUMN.findall(text)), create[3], text)

@@ -110,7 +110,7 @@ def reference(connection: duckdb.DuckDBPyConnection, queries: Sequence[SavedQuer
 
 def _name(block: Block) -> str:
     """Name a view, or a macro with its parameters."""
-    return block.name + (block.definition[: block.definition.index(")") + 1] if block.kind == "MACRO" else "")
+    return block.name + (block.definition[: block.definition.index(")") + 1] if block.kind != "VIEW" else "")
 
 
 def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:

@@ -178,9 +178,9 @@ def _drop_ours(connection: duckdb.DuckDBPyConnection) -> set[str]:
     taken = {str(name) for (name,) in tables}
     doomed = []
     for schema, name, kind, comment in macros:
-        is_table = kind == "table_macro"
-        if is_table and (schema == _SCHEMA or (schema == "main" and _is_ours(comment))):
-            doomed.append(f'DROP MACRO TABLE {schema}."{name}"')
+        if schema == _SCHEMA or (schema == "main" and _is_ours(comment)):
+            what = "MACRO TABLE" if kind == "table_macro" else "MACRO"
+            doomed.append(f'DROP {what} {schema}."{name}"')
         elif schema == "main":
             taken.add(str(name))
     for name, comment in views:

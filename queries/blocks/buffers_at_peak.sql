@@ -19,6 +19,7 @@
 -- column op_name VARCHAR: Name that the framework gave the operation.
 -- column source_file VARCHAR: Source file.
 -- column source_line BIGINT: Source line.
+-- column source_via VARCHAR: own, or whose line it inherits: fused, operand, user or caller.
 CREATE OR REPLACE VIEW buffers_at_peak AS
 SELECT
     v.run_id,
@@ -39,7 +40,8 @@ SELECT
     v.opcode,
     v.op_name,
     v.source_file,
-    v.source_line
+    v.source_line,
+    v.source_via
 FROM runs AS r
 JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.peak_time AND g.end_time >= r.peak_time
 JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id;

@@ -22,6 +22,7 @@
 -- column op_name VARCHAR: Name that the framework gave the operation.
 -- column source_file VARCHAR: Source file.
 -- column source_line BIGINT: Source line.
+-- column source_via VARCHAR: own, or whose line it inherits: fused, operand, user or caller.
 CREATE OR REPLACE VIEW values_at_peak AS
 SELECT
     p.run_id,
@@ -44,7 +45,8 @@ SELECT
     p.opcode,
     p.op_name,
     p.source_file,
-    p.source_line
+    p.source_line,
+    p.source_via
 FROM buffers_at_peak AS p
 -- LEFT, though every value has an allocation: it keeps the optimizer from joining ranges with allocations by run_id alone.
 LEFT JOIN allocations AS a ON a.run_id = p.run_id AND a.allocation_index = p.allocation_index;

@@ -1,0 +1,158 @@
+"""Answers of single queries, on the smallest database that shows each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from ingest.importer import import_dumps
+from ingest.query.blocks import create_temporary
+from ingest.store.database import open_database
+from tests.query_databases import DATA, ask
+
+
+@pytest.fixture(scope="module")
+def with_hlo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: six real dumps beside which HLO text or a protobuf lies."""
+    path = tmp_path_factory.mktemp("hlo") / "xbuf.duckdb"
+    import_dumps([DATA / "hlo"], path, jobs=1)
+    with open_database(path, read_only=True) as opened:
+        yield opened
+
+
+def insert(connection: duckdb.DuckDBPyConnection, table: str, **columns: object) -> None:
+    """Insert one row."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    marks = ", ".join("?" for _ in columns)
+    connection.execute(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', list(columns.values()))
+
+
+def insert_run(
+    connection: duckdb.DuckDBPyConnection, run_id: int = 1, *, import_id: int = 1, **columns: object
+) -> None:
+    """Insert a run."""
+    filled = {"stem": "s", "dump_dir": "/d", "has_values": True, "has_ranges": False} | columns
+    insert(
+        connection, "runs", run_id=run_id, import_id=import_id, ingested_at="2026-01-01 00:00:00", **filled
+    )
+
+
+def insert_value(
+    connection: duckdb.DuckDBPyConnection, value_id: int, instruction: str, **columns: object
+) -> None:
+    """Insert an f32[2] of run 1, unless told otherwise, at offset 0 of allocation 0."""
+    filled = {
+        "run_id": 1, "allocation_index": 0, "shape_index": "{}", "is_phi": False, "offset_bytes": 0,
+        "size_bytes": 8, "shape": "f32[2]{0}", "dtype": "f32", "dimensions": [2],
+    } | columns  # fmt: skip
+    insert(connection, "values", value_id=value_id, instruction=instruction, **filled)
+
+
+@pytest.mark.parametrize(
+    ("op_name", "scope"),
+    [
+        ("jit(f)/jit(main)/dot_general", "jit(f)/jit(main)"),
+        ("o[0].nu['net/~/block_3']", None),
+        ("""a/b["w 'q'"]['layer/0']""", "a"),
+        ("jit(f)/transpose(jvp(net/block))/dot", "jit(f)/transpose(jvp(net/block))"),
+        ("jit(f)/reduce[axes=(0, 1) name='/)']", "jit(f)"),
+        ("jit(f)/don't/mul", "jit(f)/don't"),
+        ("f/a[(((((((((((x/y)))))))))))]", "f"),
+        ("new\nline/inner", "new\nline"),
+        ("mul", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_scope_ends_at_a_slash_outside_of_brackets_and_quotes(
+    connection: duckdb.DuckDBPyConnection, op_name: str | None, scope: str | None
+) -> None:
+    """A key of a dictionary may hold a slash; where quotes do not close, every slash separates."""
+    create_temporary(connection)
+    assert connection.execute("SELECT scope_of(?)", [op_name]).fetchone() == (scope,)
+
+
+def test_a_key_with_a_slash_is_no_scope(connection: duckdb.DuckDBPyConnection) -> None:
+    """memory_by_source --by scope does not cut a parameter's name inside its quotes."""
+    insert_run(connection, has_ranges=True, peak_time=0, peak_bytes=16, schedule_length=1)
+    for value_id, op_name in enumerate(("o[0].nu['net/~/block_3']", "jit(f)/net/mul")):
+        insert_value(connection, value_id, f"v{value_id}", op_name=op_name, offset_bytes=8 * value_id)
+        insert(
+            connection, "ranges", run_id=1, value_id=value_id, instruction=f"v{value_id}", shape_index="{}",
+            start_time=0, end_time=1, handover_bytes=0,
+        )  # fmt: skip
+    assert ask(connection, "memory_by_source", "owner", "bytes", by="scope") == [
+        ("jit(f)/net", 8),
+        (None, 8),
+    ]
+
+
+def test_an_inherited_source_line_is_marked(with_hlo: duckdb.DuckDBPyConnection) -> None:
+    """jit_cd: the fusions name their line, the parameters have that of what uses them."""
+    rows = ask(with_hlo, "live_at_peak", "value", "source", run="1")
+    via = dict(with_hlo.execute('SELECT "value", source_via FROM values_at_peak WHERE run_id = 1').fetchall())
+    assert set(via.values()) == {"own", "operand", "user"}
+    line = "/opt/xla/jx.py:24"
+    assert rows == [(value, line if via[value] == "own" else f"{line} ({via[value]})") for value, _ in rows]
+
+
+def test_memory_by_source_can_leave_inherited_lines_out(with_hlo: duckdb.DuckDBPyConnection) -> None:
+    """The sums by way of inheritance are shown; without inherited lines the rest has no owner."""
+    columns = ("owner", "bytes", "own_bytes", "fused_bytes", "operand_bytes", "user_bytes", "caller_bytes")
+    line = "/opt/xla/jx.py:24"
+    assert ask(with_hlo, "memory_by_source", *columns, run="1") == [(line, 12317, 8196, 0, 16, 4105, 0)]
+    assert ask(with_hlo, "memory_by_source", *columns, run="1", inherited=False) == [
+        (line, 8196, 8196, 0, 0, 0, 0),
+        (None, 4121, 0, 0, 16, 4105, 0),
+    ]
+
+
+def test_a_fusion_that_calls_a_collective_is_one(connection: duckdb.DuckDBPyConnection) -> None:
+    """As in a TPU module: of a fusion that computes while it gathers, only the gathered element counts."""
+    insert_run(connection)
+    rows = [
+        ("fused.46", "param_0", "parameter", [], [], False),
+        ("fused.46", "all-gather.13", "all-gather", ["param_0"], [], False),
+        ("fused.46", "custom-call.1", "custom-call", ["all-gather.13"], [], True),
+        ("inner", "all-reduce.1", "all-reduce", ["param.9"], [], True),
+        ("fused.55", "convolution.8", "convolution", ["param_9"], [], False),
+        ("fused.55", "all-gather.15", "all-gather", ["param_1"], [], False),
+        ("fused.55", "fusion.7", "fusion", ["param_2"], ["inner"], False),
+        ("fused.55", "bitcast.3", "bitcast", ["fusion.7"], [], False),
+        ("fused.55", "tuple.4", "tuple", ["convolution.8", "all-gather.15", "bitcast.3"], [], True),
+        ("main", "async-collective-start", "fusion", ["copy"], ["fused.46"], False),
+        ("main", "fusion.55", "fusion", ["copy"], ["fused.55"], False),
+        ("main", "all-reduce-fusion", "fusion", ["copy"], ["bare"], False),
+        ("main", "while.1", "while", ["copy"], ["fused.46"], True),
+        ("bare", "add.1", "add", ["param"], [], True),
+    ]
+    for position, (computation, name, opcode, operands, called, is_root) in enumerate(rows):
+        insert(
+            connection, "instructions", run_id=1, position=position, computation=computation,
+            instruction=name, opcode=opcode, shape="f32[2]{0}", operands=operands,
+            called_computations=called, is_root=is_root,
+        )  # fmt: skip
+    values = [
+        ("async-collective-start", "{0}"), ("async-collective-start", "{1}"), ("fusion.55", "{0}"),
+        ("fusion.55", "{1}"), ("fusion.55", "{2}"), ("all-reduce-fusion", "{}"), ("while.1", "{}"),
+    ]  # fmt: skip
+    for value_id, (name, shape_index) in enumerate(values):
+        insert_value(connection, value_id, name, shape_index=shape_index, opcode="fusion")
+    insert_value(connection, 20, "all-to-all.2", opcode="all-to-all")
+    columns = ("value", "collective", "decided_by")
+    assert ask(connection, "collectives", *columns) == [
+        ("async-collective-start{0}", "all-gather", "called"),
+        ("async-collective-start{1}", "all-gather", "called"),
+        ("fusion.55{1}", "all-gather", "called"),
+        ("fusion.55{2}", "all-reduce", "called"),
+        ("all-to-all.2", "all-to-all", "opcode"),
+    ]
+    connection.execute("DELETE FROM instructions")
+    assert ask(connection, "collectives", *columns) == [
+        ("async-collective-start{0}", None, "name"),
+        ("async-collective-start{1}", None, "name"),
+        ("all-reduce-fusion", "all-reduce", "name"),
+        ("all-to-all.2", "all-to-all", "opcode"),
+    ]
