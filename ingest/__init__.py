@@ -5,7 +5,7 @@ The Python API is the command line without the terminal:
     from ingest import import_dumps, open_database, parse_dump
 
     dump = parse_dump("module_0001.jit_f.cpu_after_optimizations-buffer-assignment.txt")
-    summary = import_dumps(["/tmp/xla_dump"], "xbuf.duckdb", labels=[("jax", "0.10.2")])
+    summary = import_dumps(["/tmp/xla_dump"], "xbuf.duckdb", labels={"jax": "0.10.2"})
     with open_database("xbuf.duckdb", read_only=True) as connection:
         connection.sql("FROM runs").show()
 

@@ -13,6 +13,7 @@ __all__ = [
     "ImportFinished",
     "ImportStarted",
     "Loaded",
+    "NothingFound",
     "Planned",
     "Published",
     "SetRejected",
@@ -43,7 +44,7 @@ class Planned(NamedTuple):
     """The search is done.
 
     Attributes:
-        found: dump sets found.
+        found: dump sets found, and what could not be looked at.
         to_read: those of them that are not known to be unchanged.
         pending: imports before this one whose work is still to be loaded or recorded.
         known_from: 'database', or 'staging' where a writer has the database and what the last import wrote
@@ -54,6 +55,13 @@ class Planned(NamedTuple):
     to_read: int
     pending: int
     known_from: str
+
+
+class NothingFound(NamedTuple):
+    """The search has found no dump; `message` says what it looked for, and how XLA is made to write it."""
+
+    sources: tuple[str, ...]
+    message: str
 
 
 class SetRejected(NamedTuple):
@@ -122,6 +130,7 @@ Event = (
     ImportStarted
     | WaitingForLock
     | Planned
+    | NothingFound
     | SetRejected
     | Unfinished
     | Loaded

@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from ingest.arguments import Labels, Paths, as_labels, as_paths
 from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.errors import (
@@ -39,7 +40,7 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
-from ingest.plan import as_reject, find_sets, plan_only, plan_tasks
+from ingest.plan import as_reject, find_sets, nothing_found, plan_only, plan_tasks
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.store.database import HEAD, check_path, open_database
@@ -92,10 +93,10 @@ class _State(NamedTuple):
 
 
 def import_dumps(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Paths,
     database: str | os.PathLike[str],
     *,
-    labels: Sequence[tuple[str, str]] = (),
+    labels: Labels = (),
     jobs: int | None = None,
     rehash: bool = False,
     replace_runs: bool = False,
@@ -109,9 +110,9 @@ def import_dumps(
     """Import every dump set under `paths` that the database does not hold yet.
 
     Args:
-        paths: directories, searched whole, and files.
+        paths: directories, searched whole, and files: one of them, or several.
         database: DuckDB file; made when it is not there.
-        labels: key and value pairs put on every new run.
+        labels: put on every new run: a mapping, or key and value pairs; all are text.
         jobs: worker processes; by default one for each core that this process may use.
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
@@ -123,6 +124,7 @@ def import_dumps(
         on_event: called with everything that a log should hold, as it happens.
 
     Raises:
+        TypeError: `paths` or `labels` are something else.
         UsageError: a path does not exist.
         DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
             the next import.
@@ -130,7 +132,8 @@ def import_dumps(
         KeyboardInterrupt: after what was staged has been loaded.
     """
     started = time.monotonic()
-    names = [os.fspath(path) for path in paths]
+    names = as_paths(paths)
+    pairs = as_labels(labels)
     target = os.path.abspath(os.fspath(database))
     tell = on_event or (lambda _: None)
     tell(ImportStarted(target, tuple(map(display, names)), VERSION))
@@ -143,7 +146,7 @@ def import_dumps(
         if dry_run:
             return plan_only(names, target, rehash, read_hlo, started, tell)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
-            run.prepare(names, labels, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
+            run.prepare(names, pairs, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
             run.read(jobs or default_jobs())
             run.load()
             if run.failure is not None:
@@ -205,12 +208,14 @@ class _Import:
             one.remove_damaged_parts(HEAD)
         self._state = self._look()
         found = find_sets(names, self._state.known, read_hlo=read_hlo)
-        self._outcome.found = len(found.sets)
+        self._outcome.found = found.found
         self._tasks, self._outcome.unchanged = plan_tasks(
             found.sets, self._state.known, rehash=rehash, read_hlo=read_hlo
         )
         known_from = "staging" if self._state.locked else "database"
-        self._tell(Planned(len(found.sets), len(self._tasks), len(self._pending), known_from))
+        self._tell(Planned(found.found, len(self._tasks), len(self._pending), known_from))
+        if not found.found:
+            self._tell(nothing_found(names))
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target,

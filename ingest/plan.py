@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ingest.display import display
 from ingest.dump.find import discover
-from ingest.dump.names import ROLES, parse_stem
+from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import DatabaseLocked
-from ingest.events import Event, Planned
+from ingest.events import Event, NothingFound, Planned
 from ingest.reading import set_rejected
 from ingest.store.database import open_database
 from ingest.store.journal import staging_folder
@@ -23,7 +23,7 @@ from ingest.summary import ImportSummary
 if TYPE_CHECKING:
     from ingest.store.stage import Rejected, Task
 
-__all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks"]
+__all__ = ["as_reject", "find_sets", "nothing_found", "plan_only", "plan_tasks"]
 
 
 def find_sets(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
@@ -58,6 +58,19 @@ def plan_tasks(
 
     tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
     return tasks, len(sets) - len(tasks)
+
+
+def nothing_found(names: Sequence[str]) -> NothingFound:
+    """Return the event of a search that has found nothing, with what it looked for."""
+    texts = ", ".join(f"*{ending}" for role in TEXT_ROLES for ending in ROLES[role])
+    protos = ", ".join(f"*{ending}" for ending in ROLES["proto"])
+    return NothingFound(
+        tuple(map(display, names)),
+        f"no dump found; looked for {texts} (plain or {', '.join(TEXT_COMPRESSIONS)}), {protos},"
+        " and files whose first line is 'BufferAssignment:'. XLA writes the texts with"
+        " XLA_FLAGS=--xla_dump_to=DIR, and --xla_dump_hlo_as_text where another format is asked for;"
+        " the protobuf with --xla_dump_hlo_as_proto",
+    )
 
 
 def _without_siblings(dump_set: DumpSet) -> DumpSet:
@@ -104,14 +117,16 @@ def plan_only(
     found = find_sets(names, known, read_hlo=read_hlo)
     tasks, unchanged = plan_tasks(found.sets, known, rehash=rehash, read_hlo=read_hlo)
     problems = tuple(map(as_reject, found.problems))
-    tell(Planned(len(found.sets), len(tasks), 0, known_from))
+    tell(Planned(found.found, len(tasks), 0, known_from))
+    if not found.found:
+        tell(nothing_found(names))
     for problem in problems:
         tell(set_rejected(problem))
     return ImportSummary(
         target,
         None,
         "ok",
-        len(found.sets),
+        found.found,
         len(tasks),
         unchanged,
         len(problems),

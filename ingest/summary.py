@@ -30,7 +30,8 @@ class ImportSummary:
         import_id: its row in `imports`; None for a dry run, and where nothing was worth a write (`imports`
             gets the row with the next one).
         status: ok, or rejects: some dumps were rejected.
-        found: dump sets found; loaded, unchanged, rejected and unfinished add up to it.
+        found: dump sets found, and files and directories that could not be looked at or are no dumps;
+            `loaded`, `unchanged`, `rejected` and `unfinished` add up to it.
         rows: rows staged, of all tables.
         resumed: runs loaded that earlier, cut off imports had read.
         by_copy: the database was replaced by a changed copy, because readers had it open.

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 @click.command(
     "xbuf-ingest",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all good, 1 some dumps were rejected, 2 wrong usage, 3 database not usable,"
-    " 130 interrupted.",
+    epilog="Exit codes: 0 all good, 1 some dumps were rejected (or none was found, with --fail-if-empty),"
+    " 2 wrong usage, 3 database not usable, 130 interrupted.",
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="Exit with 1 only when more dumps than this were rejected.",
 )
+@click.option(
+    "--fail-if-empty",
+    is_flag=True,
+    help="Exit with 1 when there is no dump to load: none was found, or all were rejected.",
+)
 @click.option("--no-hlo", is_flag=True, help="Leave the HLO text and the protobuf beside a dump alone.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -72,6 +77,7 @@ def ingest(
     wait: float,
     publish: str | None,
     max_rejects: int,
+    fail_if_empty: bool,
     no_hlo: bool,
     dry_run: bool,
     format_: str,
@@ -88,7 +94,7 @@ def ingest(
     """
     from ingest.importer import import_dumps
 
-    words = _Words(quiet)
+    words = _Words(quiet, fail_if_empty)
     try:
         with _progress(not quiet and log_format == "text" and sys.stderr.isatty()) as progress:
             summary = import_dumps(
@@ -115,7 +121,10 @@ def ingest(
         click.echo(json.dumps(_as_json(summary)))
     elif not quiet:
         click.echo(_as_text(summary))
-    return ExitCode.REJECTS if summary.rejected > max_rejects else ExitCode.OK
+    is_empty = summary.found == summary.rejected
+    if summary.rejected > max_rejects or (fail_if_empty and is_empty):
+        return ExitCode.REJECTS
+    return ExitCode.OK
 
 
 def _log_json(event: Event) -> None:
@@ -127,18 +136,21 @@ def _log_json(event: Event) -> None:
 class _Words:
     """The log for people: what was not loaded, told after the progress bar, and what is waited for."""
 
-    def __init__(self, quiet: bool) -> None:
+    def __init__(self, quiet: bool, fail_if_empty: bool) -> None:
         self._quiet = quiet
+        self._says_empty = fail_if_empty or not quiet
         self._rest: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        from ingest.events import ImportFailed, SetRejected, Unfinished, WaitingForLock
+        from ingest.events import ImportFailed, NothingFound, SetRejected, Unfinished, WaitingForLock
 
         match event:
             case SetRejected(file, line, _, message):
                 self._rest.append(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
             case Unfinished(dump):
                 self._rest.append(f"unfinished: {dump}: still being written; left for the next import")
+            case NothingFound(sources, message) if self._says_empty:
+                self._rest.append(f"{', '.join(sources)}: {message}")
             case ImportFailed(kept=kept) if kept:
                 dumps = "1 dump is" if kept == 1 else f"{kept:,} dumps are"
                 self._rest.append(f"{dumps} read and kept: the next import loads what was read")

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
+from ingest.arguments import Paths, as_paths
 from ingest.display import display
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
 from ingest.dump.sets import Discovery, DumpSet, Member, Problem
@@ -26,7 +27,7 @@ FIRST_LINE: Final = b"BufferAssignment:"
 
 
 def discover(
-    paths: Sequence[str | os.PathLike[str]],
+    paths: Paths,
     *,
     known: Collection[tuple[str, str]] = frozenset(),
     proto_alone: bool = False,
@@ -37,19 +38,19 @@ def discover(
     directory is entered once. What is no regular file is never opened.
 
     Args:
-        paths: directories and files; what they have in common counts once.
+        paths: directories and files, one or several; what they have in common counts once.
         known: (directory, file name), both as `display` shows them, of files that were primary files
             before; they are not opened to look at their first line.
         proto_alone: also return sets of a protobuf without a primary file.
 
     Raises:
+        TypeError: `paths` are no paths.
         UsageError: a path does not exist.
     """
     search = _Search(known, proto_alone)
     roots: list[str] = []
     named: dict[str, set[str]] = {}
-    for path in paths:
-        text = os.fspath(path)
+    for text in as_paths(paths):
         mode = _mode(text)
         if stat.S_ISDIR(mode):
             roots.append(os.path.realpath(text))
@@ -67,10 +68,10 @@ def discover(
     )
 
 
-def check_paths(paths: Sequence[str | os.PathLike[str]]) -> None:
+def check_paths(paths: Sequence[str]) -> None:
     """Raise UsageError, as `discover` does, when one of the paths does not exist."""
     for path in paths:
-        _mode(os.fspath(path))
+        _mode(path)
 
 
 _ROLE_NUMBER: Final = {role: number for number, role in enumerate(ROLES)}

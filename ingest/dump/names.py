@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "ROLES",
     "TEXT_COMPRESSIONS",
+    "TEXT_ROLES",
     "DumpName",
     "MemberName",
     "is_xla_named",
@@ -39,6 +40,9 @@ ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 A text may carry one of `TEXT_COMPRESSIONS` after its ending. `.txt` is `hlo` only after a stem of XLA's
 own naming: any text file ends so.
 """
+
+TEXT_ROLES: Final = ("primary", "values", "live_range")
+"""Roles of the files that hold the dump's own text; the others are of the module that it belongs to."""
 
 TEXT_COMPRESSIONS: Final = (".gz", ".zst", ".zstd")
 """Endings of compressed texts; XLA writes none, people who keep dumps do."""

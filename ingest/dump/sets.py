@@ -42,3 +42,8 @@ class Discovery:
 
     sets: tuple[DumpSet, ...]
     problems: tuple[Problem, ...]
+
+    @property
+    def found(self) -> int:
+        """How many things were found; an import loads, passes over, rejects or puts off each of them."""
+        return len(self.sets) + len(self.problems)

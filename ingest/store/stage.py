@@ -6,6 +6,7 @@ when complete; the loader only sees complete ones. Workers call `stage_sets`.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -258,6 +259,9 @@ def parse_unless_unfinished(
         if _is_gone(task.dump_set):
             result.rejected.append(reject(error))
             return None
+        if _is_refused(error):
+            result.rejected.append(reject(error))
+            return None
         newest = max(member.mtime_ns for member in task.dump_set.members) / 1e9
         if _has_changed(task.dump_set) or abs(time.time() - newest) < RECENT_SECONDS:
             result.unfinished.append(task)
@@ -376,6 +380,12 @@ def _is_gone(dump_set: DumpSet) -> bool:
         if not stat.S_ISREG(mode):
             return True
     return False
+
+
+def _is_refused(error: DumpError) -> bool:
+    """Say whether the system refused to open or read the file: waiting does not help."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno not in (None, errno.ENOENT, errno.ESTALE)
 
 
 def reject(error: DumpError) -> Rejected:
