@@ -8,8 +8,9 @@ database that `-x db=PATH` names:
     alembic -c migrations/alembic.ini -x db=scratch.duckdb revision --autogenerate --rev-id 0002_words -m W
 
 A new revision is named NNNN_words (the name of its file too), sets `ingest.store.database.HEAD`, and changes
-`ingest.store.schema` in the same commit. It writes its tables out: schema.py moves on, a revision never does.
-`python -m ingest.store.migrate` then writes head.sql, by which new databases are made.
+`ingest.database.tables` in the same commit. It writes its columns out: tables.py moves on, a released
+revision never does. Until 0.1.0 is released there is only the first, which
+`python -m ingest.store.migrate` writes anew.
 """
 
 from __future__ import annotations
@@ -19,19 +20,27 @@ from typing import Any, Literal
 
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
-from sqlalchemy import Connection
+from sqlalchemy import ARRAY, Connection
+from sqlalchemy.types import TypeEngine
 
+from ingest.database.metadata import Compressed, metadata
 from ingest.errors import UsageError
 from ingest.store.migrate import open_engine
-from ingest.store.schema import Compressed, metadata
 
 
 def _render(kind: str, item: Any, autogen_context: AutogenContext) -> str | Literal[False]:
-    """Write our column type with its import; False leaves everything else to Alembic."""
-    if kind == "type" and isinstance(item, Compressed):
-        autogen_context.imports.add("from ingest.store.schema import Compressed")
-        return "Compressed()"
-    return False
+    """Write a column in one line; False leaves everything else to Alembic."""
+    if kind != "column":
+        return False
+    autogen_context.imports.add("from ingest.database.metadata import Compressed, column")
+    required = "" if item.nullable else ", required=True"
+    return f"column({item.name!r}, {_type(item.type)}, {item.comment!r}{required})"
+
+
+def _type(type_: TypeEngine[Any]) -> str:
+    if isinstance(type_, ARRAY):
+        return f"sa.ARRAY({_type(type_.item_type)})"
+    return repr(type_) if isinstance(type_, Compressed) else f"sa.{type_!r}"
 
 
 def _run(connection: Connection) -> None:

@@ -1,4 +1,10 @@
-"""${message}
+<%!
+    def statements(rendered):
+        """Return what Alembic generated, without its remarks."""
+        lines = (rendered or "pass").splitlines()
+        return "\n".join(line for line in lines if not line.lstrip().startswith("# ###")).strip()
+%>\
+"""${message}.
 
 Revision: ${up_revision}, after ${down_revision or "nothing"}
 """
@@ -17,9 +23,9 @@ depends_on = None
 
 def upgrade() -> None:
     """Apply the revision."""
-    ${upgrades if upgrades else "pass"}
+    ${statements(upgrades)}
 
 
 def downgrade() -> None:
     """Take the revision back."""
-    ${downgrades if downgrades else "pass"}
+    ${statements(downgrades)}

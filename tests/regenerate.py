@@ -1,4 +1,4 @@
-"""Write the golden results and `docs/queries.md` again: `python -m tests.regenerate`.
+"""Write the golden results, `docs/queries.md` and `docs/tables.md` again: `python -m tests.regenerate`.
 
 Look at the difference before committing it: a golden result that changes is a promise that changes.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from ingest.database.reference import reference as tables_reference
 from ingest.query.catalog import shipped
 from ingest.query.docs import reference
 from ingest.query.formats import write_text
@@ -20,6 +21,7 @@ from ingest.store.database import open_database
 from tests.query_databases import GOLDEN, TESTS, load_demonstration
 
 DOCS = TESTS.parent / "docs" / "queries.md"
+TABLES = TESTS.parent / "docs" / "tables.md"
 
 
 def golden_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
@@ -32,6 +34,7 @@ def golden_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str
 
 def main() -> None:
     """Write all of them."""
+    TABLES.write_text(tables_reference(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         path = load_demonstration(Path(folder))
         with open_database(path, read_only=True) as connection:

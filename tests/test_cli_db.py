@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from ingest.cli.db import db
+from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError
 from ingest.store.database import HEAD
-from ingest.store.schema import metadata
 
 
 def invoke(*arguments: str | Path) -> str:
@@ -30,7 +30,7 @@ def test_status_shows_revision_storage_and_rows(database: Path) -> None:
     assert facts["schema"] == f"{HEAD} (at head)"
     assert facts["storage"] == "DuckDB v1.4.0+"
     assert facts["table"] == "rows"
-    assert {name: facts[name] for name in metadata.tables} == dict.fromkeys(metadata.tables, "0")
+    assert {name: facts[name] for name in TABLES} == dict.fromkeys(TABLES, "0")
 
 
 def test_status_as_json(database: Path) -> None:
@@ -44,7 +44,7 @@ def test_status_as_json(database: Path) -> None:
         "state": "current",
         "readable": True,
         "storage_version": "v1.4.0+",
-        "tables": dict.fromkeys(metadata.tables, 0),
+        "tables": dict.fromkeys(TABLES, 0),
     }
 
 

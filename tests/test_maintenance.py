@@ -25,6 +25,7 @@ from ingest.cli.doctor import doctor
 from ingest.cli.forget import forget
 from ingest.cli.imports import imports
 from ingest.cli.portable import export, import_export
+from ingest.database.tables import RUN_TABLES
 from ingest.errors import DatabaseError, DatabaseLocked, UsageError
 from ingest.store.compact import compact_database
 from ingest.store.doctor import examine
@@ -32,7 +33,6 @@ from ingest.store.forget import Selection, forget_runs, plan_forget
 from ingest.store.history import read_history
 from ingest.store.import_lock import import_lock
 from ingest.store.journal import open_journal, staging_folder
-from ingest.store.load import RUN_TABLES
 from ingest.store.portable import export_database
 from ingest.store.portable import import_export as take_in
 from tests.content import differences, orphans

@@ -85,7 +85,7 @@ def test_the_wheel_carries_package_migrations_and_queries(built: Path) -> None:
                 expected.add(f"{target}/{path.relative_to(ROOT / folder).as_posix()}")
     found = {name for name in contents(built / wheel_name()) if ".dist-info/" not in name}
     assert found == expected
-    assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_core.py"} <= found
+    assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_tables.py"} <= found
 
 
 def test_the_sdist_builds_the_same_wheel(built: Path) -> None:

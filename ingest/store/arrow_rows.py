@@ -15,16 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ingest.database.tables import staged_types, types_of
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
-from ingest.store.batch import (
-    COLUMNS,
-    INSTRUCTION_COLUMNS,
-    SHAPE_COLUMNS,
-    SOURCE_COLUMNS,
-    TOLD_COLUMNS,
-    Batch,
-)
+from ingest.store.batch import COLUMNS, LOCATED_COLUMNS, Batch
 from ingest.store.siblings import Source
 
 TYPES: Final[dict[str, pa.DataType]] = {
@@ -88,7 +82,7 @@ def _table(batch: Batch, name: str) -> pa.Table:
             arrays[column] = pa.array(rows, TYPES[type_])
     if name == "values":
         arrays |= _derived(batch, arrays["size_bytes"])
-    return pa.table(arrays)
+    return pa.table({column: arrays[column] for column in staged_types(name)})
 
 
 def _derived(batch: Batch, sizes: pa.Array) -> dict[str, Any]:
@@ -96,12 +90,12 @@ def _derived(batch: Batch, sizes: pa.Array) -> dict[str, Any]:
     numbers = pa.array(batch.shape_numbers, pa.int32())
     derived: dict[str, Any] = {"shape": pa.DictionaryArray.from_arrays(numbers, list(batch.shapes))}
     shapes = [parse_shape(text) for text in batch.shapes]
-    for column, type_ in SHAPE_COLUMNS.items():
+    for column, type_ in types_of("values", "shape").items():
         derived[column] = pa.array([getattr(shape, column) for shape in shapes], TYPES[type_]).take(numbers)
     derived["padding_bytes"] = pc.subtract(sizes, derived["logical_bytes"])
     numbers = pa.array(batch.text_numbers, pa.int32())
     texts = [parse_instruction(text) for text in batch.texts]
-    for column, type_ in INSTRUCTION_COLUMNS.items():
+    for column, type_ in types_of("values", "instruction").items():
         derived[column] = pa.array([getattr(text, column) for text in texts], TYPES[type_]).take(numbers)
     derived |= _located(batch, derived)
     derived["instruction_text"] = pa.DictionaryArray.from_arrays(
@@ -116,16 +110,16 @@ def _located(batch: Batch, derived: dict[str, Any]) -> dict[str, Any]:
     nowhere = pa.nulls(len(batch.sources), pa.int64())
     printed = {**derived, "source_via": own, "source_frame_id": nowhere}
     if not any(batch.sources):
-        return {name: printed[name] for name in SOURCE_COLUMNS}
+        return {name: printed[name] for name in LOCATED_COLUMNS}
     nothing = Source(None, None, None, None, None, None, None)
     told = zip(*(source or nothing for source in batch.sources), strict=True)
+    types = types_of("values")
     columns = {
-        name: pa.array(column, TYPES[type_])
-        for (name, type_), column in zip(TOLD_COLUMNS.items(), told, strict=True)
+        name: pa.array(column, TYPES[types[name]]) for name, column in zip(Source._fields, told, strict=True)
     }
     located = pc.is_valid(columns["source_file"])
     without_text = pa.array([number is None for number in batch.text_numbers])
     return {
-        name: pc.if_else(located if name in SOURCE_COLUMNS else without_text, column, printed[name])
+        name: pc.if_else(located if name in LOCATED_COLUMNS else without_text, column, printed[name])
         for name, column in columns.items()
     }

@@ -13,6 +13,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
@@ -22,147 +23,14 @@ from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, SourceFrame
 from ingest.store.siblings import NO_SIBLINGS, Siblings, Source
 
-_INT: Final = "BIGINT"
-_TEXT: Final = "VARCHAR"
-_BOOL: Final = "BOOLEAN"
-_INTS: Final = "BIGINT[]"
-_TEXTS: Final = "VARCHAR[]"
+COLUMNS: Final = {
+    table.name: types_of(table.name, "row") for table in TABLES.values() if table.rows == "dump"
+}
+"""Columns that a batch collects row by row, with their types; `values` gets more from its texts."""
 
-COLUMNS: Final[dict[str, dict[str, str]]] = {
-    "allocations": {
-        "allocation_index": _INT,
-        "size_bytes": _INT,
-        "color": _INT,
-        "page": _INT,
-        "parameter_number": _INT,
-        "parameter_shape_index": _TEXT,
-        "parameter_shape": _TEXT,
-        "output_shape": _TEXT,
-        "is_constant": _BOOL,
-        "is_thread_local": _BOOL,
-        "maybe_live_out": _BOOL,
-        "is_preallocated_temp": _BOOL,
-        "kind": _TEXT,
-        "is_tuple": _BOOL,
-        "is_aliased_with_output": _BOOL,
-    },
-    "values": {
-        "value_id": _INT,
-        "allocation_index": _INT,
-        "instruction": _TEXT,
-        "shape_index": _TEXT,
-        "is_phi": _BOOL,
-        "color": _INT,
-        "offset_bytes": _INT,
-        "size_bytes": _INT,
-    },
-    "positions": {"value_id": _INT, "position": _INT, "instruction": _TEXT, "shape_index": _TEXT},
-    "uses": {
-        "value_id": _INT,
-        "position": _INT,
-        "instruction": _TEXT,
-        "operand_number": _INT,
-        "operand_index": _TEXT,
-    },
-    "ranges": {
-        "value_id": _INT,
-        "instruction": _TEXT,
-        "shape_index": _TEXT,
-        "start_time": _INT,
-        "end_time": _INT,
-        "handover_bytes": _INT,
-        "printed_at_peak": _BOOL,
-        "printed_peak_bytes": _INT,
-    },
-    "schedule": {"time": _INT, "instruction": _TEXT},
-    "peak_breakdown": {
-        "position": _INT,
-        "parent": _INT,
-        "depth": _INT,
-        "label": _TEXT,
-        "percent": "DOUBLE",
-        "total_bytes": _INT,
-        "current_bytes": _INT,
-        "remaining_bytes": _INT,
-    },
-    "hlo_modules": {
-        "name": _TEXT,
-        "is_scheduled": _BOOL,
-        "num_partitions": _INT,
-        "replica_count": _INT,
-        "entry_computation_layout": _TEXT,
-    },
-    "source_frames": {
-        "frame_id": _INT,
-        "parent_frame_id": _INT,
-        "function": _TEXT,
-        "file": _TEXT,
-        "line": _INT,
-        "end_line": _INT,
-        "column": _INT,
-        "end_column": _INT,
-        "is_framework": _BOOL,
-    },
-    "instructions": {
-        "position": _INT,
-        "computation": _TEXT,
-        "instruction": _TEXT,
-        "opcode": _TEXT,
-        "shape": _TEXT,
-        "operands": _TEXTS,
-        "op_name": _TEXT,
-        "stack_frame_id": _INT,
-        "called_computations": _TEXTS,
-        "is_root": _BOOL,
-        "source_file": _TEXT,
-        "source_line": _INT,
-        "source_via": _TEXT,
-    },
-    "aliases": {
-        "output_index": _TEXT,
-        "parameter_number": _INT,
-        "parameter_index": _TEXT,
-        "kind": _TEXT,
-    },
-    "heap_events": {
-        "allocation_index": _INT,
-        "position": _INT,
-        "kind": _TEXT,
-        "value_id": _INT,
-        "share_with_value_id": _INT,
-        "computation": _TEXT,
-        "instruction": _TEXT,
-    },
-    "peak_buffers": {"allocation_index": _INT, "value_id": _INT},
-    "color_reuse": {"allocation_index": _INT, "value_id": _INT, "color": _INT},
-    "notices": {"file": _TEXT, "line": _INT, "kind": _TEXT, "message": _TEXT, "text": _TEXT},
-}
-"""Columns that a batch collects, in the order of `ingest.store.schema`; `values` gets more from its texts."""
-
-SHAPE_COLUMNS: Final[dict[str, str]] = {
-    "dtype": _TEXT,
-    "dimensions": _INTS,
-    "minor_to_major": _INTS,
-    "tiling": _TEXT,
-    "element_bits": _INT,
-    "memory_space": _INT,
-    "logical_bytes": _INT,
-}
-INSTRUCTION_COLUMNS: Final[dict[str, str]] = {
-    "opcode": _TEXT,
-    "op_name": _TEXT,
-    "source_file": _TEXT,
-    "source_line": _INT,
-    "stack_frame_id": _INT,
-}
-SOURCE_COLUMNS: Final = {
-    "source_file": _TEXT,
-    "source_line": _INT,
-    "source_via": _TEXT,
-    "source_frame_id": _INT,
-}
-TOLD_COLUMNS: Final = {**SOURCE_COLUMNS, "opcode": _TEXT, "op_name": _TEXT, "stack_frame_id": _INT}
-"""Columns in the order of `ingest.store.siblings.Source`."""
+LOCATED_COLUMNS: Final = tuple(name for name in Source._fields if name.startswith("source_"))
+"""Columns of `values` that the HLO module gives where it knows a source line; the other fields of `Source`
+fill in for a missing instruction text."""
 
 # `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
 _OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))

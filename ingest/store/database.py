@@ -43,7 +43,7 @@ __all__ = [
     "upgrade",
 ]
 
-HEAD: Final = "0002_siblings"
+HEAD: Final = "0001_tables"
 """The schema revision that this version of xbuf reads and writes."""
 
 STORAGE_VERSION: Final = "v1.4.0"

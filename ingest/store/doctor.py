@@ -11,13 +11,13 @@ from typing import Any, Final, Literal
 
 import duckdb
 
+from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.store.database import HEAD, UNBORN, open_database, status
 from ingest.store.history import read_history
 from ingest.store.import_lock import lock_holder
 from ingest.store.journal import count_staged, read_journals, staging_folder
-from ingest.store.load import RUN_TABLES
 from ingest.version import VERSION
 
 __all__ = ["Finding", "examine"]
@@ -209,11 +209,9 @@ def _import_lock(database: str) -> Finding:
 
 def _schema(connection: duckdb.DuckDBPyConnection) -> Finding:
     """Compare tables and columns with what this xbuf writes."""
-    from ingest.store.schema import metadata
-
     wanted = {
-        (table.name, column.name, not column.nullable)
-        for table in metadata.tables.values()
+        (table.name, column.name, column.required or column.key)
+        for table in TABLES.values()
         for column in table.columns
     }
     rows = _query(
@@ -221,9 +219,9 @@ def _schema(connection: duckdb.DuckDBPyConnection) -> Finding:
         "SELECT table_name, column_name, NOT is_nullable FROM duckdb_columns()"
         " WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal",
     )
-    ours = {(table, column, required) for table, column, required in rows if table in metadata.tables}
+    ours = {(table, column, required) for table, column, required in rows if table in TABLES}
     if ours == wanted:
-        return Finding("schema", "ok", f"{len(metadata.tables)} tables, {len(wanted)} columns, as {HEAD}")
+        return Finding("schema", "ok", f"{len(TABLES)} tables, {len(wanted)} columns, as {HEAD}")
     names = sorted({f"{table}.{column}" for table, column, _ in ours ^ wanted})
     return Finding(
         "schema",

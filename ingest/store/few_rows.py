@@ -13,16 +13,10 @@ from typing import Any
 
 import duckdb
 
+from ingest.database.tables import staged_types, types_of
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
-from ingest.store.batch import (
-    COLUMNS,
-    INSTRUCTION_COLUMNS,
-    SHAPE_COLUMNS,
-    SOURCE_COLUMNS,
-    TOLD_COLUMNS,
-    Batch,
-)
+from ingest.store.batch import COLUMNS, LOCATED_COLUMNS, Batch
 from ingest.store.database import CONFIG
 from ingest.store.siblings import Source
 
@@ -49,7 +43,7 @@ def write_few(
     with duckdb.connect(":memory:", config={**CONFIG, "threads": 1}) as connection:
         for name in COLUMNS:
             if batch.runs[name]:
-                _write(connection, f"{directory}/{name}.parquet", _types(name), _columns(batch, name))
+                _write(connection, f"{directory}/{name}.parquet", staged_types(name), _columns(batch, name))
         for name, (types, rows) in more.items():
             columns: _Columns = dict(zip(types, zip(*rows, strict=True), strict=True))
             _write(connection, f"{directory}/{name}.parquet", types, columns)
@@ -76,14 +70,6 @@ def _nested(type_: str) -> list[Any]:
     return [_nested(type_[:-2])] if type_.endswith("[]") else [type_]
 
 
-def _types(name: str) -> dict[str, str]:
-    types = {"run_no": "BIGINT", **COLUMNS[name]}
-    if name == "values":
-        types |= {"shape": "VARCHAR", **SHAPE_COLUMNS, "padding_bytes": "BIGINT", **INSTRUCTION_COLUMNS}
-        types |= {**SOURCE_COLUMNS, "instruction_text": "VARCHAR"}
-    return types
-
-
 def _columns(batch: Batch, name: str) -> _Columns:
     columns: _Columns = {"run_no": _repeat(*zip(*batch.runs[name], strict=True))}
     columns |= zip(COLUMNS[name], batch.rows[name], strict=True)
@@ -106,7 +92,7 @@ def _derived(batch: Batch, sizes: Sequence[int]) -> _Columns:
     texts = list(batch.shapes)
     derived: _Columns = {"shape": [texts[number] for number in batch.shape_numbers]}
     shapes = [parse_shape(text) for text in texts]
-    for column in SHAPE_COLUMNS:
+    for column in types_of("values", "shape"):
         distinct = [getattr(shape, column) for shape in shapes]
         derived[column] = [distinct[number] for number in batch.shape_numbers]
     derived["padding_bytes"] = [
@@ -114,7 +100,7 @@ def _derived(batch: Batch, sizes: Sequence[int]) -> _Columns:
         for size, logical in zip(sizes, derived["logical_bytes"], strict=True)
     ]
     instructions = [parse_instruction(text) for text in batch.texts]
-    for column in INSTRUCTION_COLUMNS:
+    for column in types_of("values", "instruction"):
         distinct = [getattr(instruction, column) for instruction in instructions]
         derived[column] = [None if number is None else distinct[number] for number in batch.text_numbers]
     texts = list(batch.texts)
@@ -129,14 +115,14 @@ def _located(batch: Batch, derived: _Columns) -> _Columns:
     printed["source_frame_id"] = [None] * len(batch.sources)
     nothing = Source(None, None, None, None, None, None, None)
     told = [source or nothing for source in batch.sources]
-    located = [source.file is not None for source in told]
+    located = [source.source_file is not None for source in told]
     without_text = [number is None for number in batch.text_numbers]
     return {
         name: [
             mine if is_told else theirs
             for is_told, mine, theirs in zip(
-                located if name in SOURCE_COLUMNS else without_text, column, printed[name], strict=True
+                located if name in LOCATED_COLUMNS else without_text, column, printed[name], strict=True
             )
         ]
-        for name, column in zip(TOLD_COLUMNS, zip(*told, strict=True), strict=True)
+        for name, column in zip(Source._fields, zip(*told, strict=True), strict=True)
     }

@@ -7,38 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.tables import RUN_TABLES, TABLES
+
 if TYPE_CHECKING:
     import duckdb
-
-RUN_TABLES: Final = (
-    "allocations",
-    "values",
-    "positions",
-    "uses",
-    "ranges",
-    "schedule",
-    "peak_breakdown",
-    "color_reuse",
-    "hlo_modules",
-    "source_frames",
-    "instructions",
-    "aliases",
-    "heap_events",
-    "peak_buffers",
-    "notices",
-    "run_files",
-)
-"""Tables whose rows belong to a run, besides `runs` and `run_labels`."""
 
 MEMORY_MIB: Final = 256
 """DuckDB's memory limit for a load. What does not fit goes to its temporary directory; on 981 MB of text
 that costs no time, and the process stays at 330 MB instead of 1,280."""
 _VECTOR_ROWS: Final = 2048
 _LONG_TEXTS: Final = {
-    "values": ("instruction_text", "shape", "op_name"),
-    "allocations": ("parameter_shape", "output_shape"),
-    "instructions": ("shape", "op_name"),
-    "hlo_modules": ("entry_computation_layout",),
+    table: long
+    for table in RUN_TABLES
+    if (long := [column.name for column in TABLES[table].columns if column.long])
 }
 """Columns whose texts can be longer than a few KB, by table."""
 SETTINGS: Final = (

@@ -22,12 +22,13 @@ from typing import Any, Final
 
 import duckdb
 
+from ingest.database.tables import RUN_TABLES
 from ingest.errors import DatabaseError, UsageError
 from ingest.query.install import install_queries
 from ingest.store.change import change_database
 from ingest.store.database import HEAD, open_database, revisions
 from ingest.store.import_lock import OnWait
-from ingest.store.load import RUN_TABLES, delete_runs
+from ingest.store.load import delete_runs
 from ingest.store.window import sync
 from ingest.version import VERSION
 

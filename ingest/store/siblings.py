@@ -31,12 +31,15 @@ MAX_DIFFERENCES: Final = 20
 
 
 class Source(NamedTuple):
-    """What the HLO module tells of an instruction; of the source line see `ingest.hlo.provenance`."""
+    """What the HLO module says of an instruction, named as the columns of `values`.
 
-    file: str | None
-    line: int | None
-    via: str | None
-    frame_id: int | None
+    Of the source line see `ingest.hlo.provenance`.
+    """
+
+    source_file: str | None
+    source_line: int | None
+    source_via: str | None
+    source_frame_id: int | None
     opcode: str | None
     op_name: str | None
     stack_frame_id: int | None

@@ -18,6 +18,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from ingest.database.tables import staged_types, types_of
 from ingest.display import display
 from ingest.dump import features
 from ingest.dump.names import parse_stem, without_compression
@@ -41,37 +42,8 @@ FEW_ROWS: Final = 20_000
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
 
-_RUN_COLUMNS: Final[dict[str, str]] = {
-    "run_no": "BIGINT",
-    "completes": "BIGINT",
-    "dump_dir": "VARCHAR",
-    "stem": "VARCHAR",
-    "module_id": "BIGINT",
-    "module_name": "VARCHAR",
-    "target": "VARCHAR",
-    "backend": "VARCHAR",
-    "stage": "VARCHAR",
-    "dump_time": "TIMESTAMP",
-    "content_sha256": "VARCHAR",
-    "file_bytes": "BIGINT",
-    "format": "VARCHAR[]",
-    "total_bytes": "BIGINT",
-    "schedule_length": "BIGINT",
-    "printed_peak_time": "BIGINT",
-    "printed_peak_bytes": "BIGINT",
-    "peak_time": "BIGINT",
-    "peak_bytes": "BIGINT",
-    "has_values": "BOOLEAN",
-    "has_ranges": "BOOLEAN",
-}
-_FILE_COLUMNS: Final[dict[str, str]] = {
-    "run_no": "BIGINT",
-    "role": "VARCHAR",
-    "file_name": "VARCHAR",
-    "file_bytes": "BIGINT",
-    "mtime_ns": "BIGINT",
-    "content_sha256": "VARCHAR",
-}
+_RUN_COLUMNS: Final = {"run_no": "BIGINT", "completes": "BIGINT", **types_of("runs", "row")}
+_FILE_COLUMNS: Final = staged_types("run_files")
 
 
 @dataclass(frozen=True, slots=True)

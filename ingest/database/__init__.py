@@ -1,0 +1,1 @@
+"""The database file: what its tables are."""

@@ -1,0 +1,480 @@
+"""Every table of version 0.1.0.
+
+Revision: 0001_tables, after nothing
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from ingest.database.metadata import Compressed, column
+
+revision = "0001_tables"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Apply the revision."""
+    op.create_table(
+        "aliases",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "output_index",
+            sa.String(),
+            "Part of the entry result. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        column(
+            "parameter_number",
+            sa.BigInteger(),
+            "Entry parameter that shares its buffer, from 0.",
+            required=True,
+        ),
+        column(
+            "parameter_index",
+            sa.String(),
+            "Part of that parameter. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        column(
+            "kind",
+            sa.String(),
+            "may (the runtime decides) or must (the compiler relies on it).",
+            required=True,
+        ),
+        comment="One row for each entry of the module's input_output_alias: a donation.",
+    )
+    op.create_table(
+        "allocations",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "allocation_index", sa.BigInteger(), "Number of the BufferAllocation, 0, 1, 2 ...", required=True
+        ),
+        column("size_bytes", sa.BigInteger(), "Size, bytes.", required=True),
+        column(
+            "color",
+            sa.BigInteger(),
+            "Memory space; 0 is the default (HBM on TPU and GPU, host on CPU).",
+            required=True,
+        ),
+        column("page", sa.BigInteger(), "Page number as printed by jaxlib 0.11.1 and later."),
+        column("parameter_number", sa.BigInteger(), "Entry parameter held, 0-based; NULL for none."),
+        column("parameter_shape_index", sa.String(), "Which part of the parameter; {} is the whole."),
+        column(
+            "parameter_shape",
+            sa.String(),
+            "Parameter shape as printed (whole up to jaxlib 0.7.0, then the part).",
+        ),
+        column("output_shape", sa.String(), "Shape of the entry result when this holds its top level."),
+        column("is_constant", sa.Boolean(), "Holds a constant.", required=True),
+        column("is_thread_local", sa.Boolean(), "Scratch of a scalar sub-computation.", required=True),
+        column(
+            "maybe_live_out", sa.Boolean(), "Holds something reachable from the entry result.", required=True
+        ),
+        column("is_preallocated_temp", sa.Boolean(), "Scratch arena of the module.", required=True),
+        column(
+            "kind",
+            sa.String(),
+            "parameter, output, parameter+output (donated), constant, thread-local or temp.",
+            required=True,
+        ),
+        column("is_tuple", sa.Boolean(), "Holds a tuple table; NULL without protobuf."),
+        column(
+            "is_aliased_with_output",
+            sa.Boolean(),
+            "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
+        ),
+        comment="One row for each BufferAllocation.",
+    )
+    op.create_table(
+        "color_reuse",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("allocation_index", sa.BigInteger(), "Allocation that is reused.", required=True),
+        column("value_id", sa.BigInteger(), "Value of another color placed in it.", required=True),
+        column("color", sa.BigInteger(), "Color of that value as printed.", required=True),
+        comment="One row for each 'reused by buffers of a different color' line.",
+    )
+    op.create_table(
+        "heap_events",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("allocation_index", sa.BigInteger(), "Arena that the trace is of; NULL where it is not told."),
+        column("position", sa.BigInteger(), "Order within the run, from 0.", required=True),
+        column("kind", sa.String(), "alloc, free or share.", required=True),
+        column("value_id", sa.BigInteger(), "Value concerned.", required=True),
+        column("share_with_value_id", sa.BigInteger(), "Value whose memory it shares; NULL otherwise."),
+        column("computation", sa.String(), "Computation of the instruction at which it happens."),
+        column("instruction", sa.String(), "Instruction at which it happens."),
+        comment="One row for each event of the protobuf's heap simulator traces.",
+    )
+    op.create_table(
+        "hlo_modules",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("name", sa.String(), "Name of the HLO module."),
+        column("is_scheduled", sa.Boolean(), "The module has a schedule.", required=True),
+        column("num_partitions", sa.BigInteger(), "num_partitions; 1 where it is not printed."),
+        column("replica_count", sa.BigInteger(), "replica_count; 1 where it is not printed."),
+        column(
+            "entry_computation_layout",
+            Compressed(),
+            "Layouts of the entry's parameters and result, verbatim.",
+        ),
+        comment="One row for each run whose HLO text or protobuf was read: what the module's head tells.",
+    )
+    op.create_table(
+        "imports",
+        column("import_id", sa.BigInteger(), "Number of the import, ascending in time.", required=True),
+        column("started_at", sa.DateTime(), "When the import started, UTC.", required=True),
+        column("finished_at", sa.DateTime(), "When it ended, UTC; NULL while it runs or when it was killed."),
+        column(
+            "status",
+            sa.String(),
+            "running, ok, rejects (some dumps were rejected), interrupted (Ctrl-C or killed) or failed.",
+            required=True,
+        ),
+        column("tool_version", sa.String(), "Version of xbuf that ran.", required=True),
+        column("host", sa.String(), "Host name of the machine that ran the import."),
+        column("sources", sa.ARRAY(sa.String()), "Directories and files given on the command line."),
+        column("found", sa.BigInteger(), "Dump sets found, count."),
+        column("loaded", sa.BigInteger(), "Dump sets loaded as new runs or completed in place, count."),
+        column("unchanged", sa.BigInteger(), "Dump sets that the database already held, count."),
+        column("rejected", sa.BigInteger(), "Dump sets rejected, count; see rejects."),
+        column(
+            "unfinished", sa.BigInteger(), "Dump sets still being written, left for the next import, count."
+        ),
+        sa.PrimaryKeyConstraint("import_id"),
+        comment="One row for each invocation of xbuf-ingest.",
+    )
+    op.create_table(
+        "instructions",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("position", sa.BigInteger(), "Order in the module, from 0.", required=True),
+        column("computation", sa.String(), "Computation that holds it.", required=True),
+        column("instruction", sa.String(), "Name, unique within the run.", required=True),
+        column("opcode", sa.String(), "Opcode.", required=True),
+        column("shape", Compressed(), "Shape with layout, verbatim.", required=True),
+        column("operands", sa.ARRAY(sa.String()), "Names of the operands, in order."),
+        column("op_name", sa.String(), "op_name of its metadata."),
+        column("stack_frame_id", sa.BigInteger(), "Frame of its metadata (source_frames.frame_id)."),
+        column("called_computations", sa.ARRAY(sa.String()), "Computations that it calls, in order."),
+        column("is_root", sa.Boolean(), "Root of its computation.", required=True),
+        column("source_file", sa.String(), "Source file: innermost frame of the user's own code."),
+        column("source_line", sa.BigInteger(), "Source line of that frame, from 1."),
+        column("source_via", sa.String(), "How the source line was found; see values.source_via."),
+        comment="One row for each HLO instruction of the module, fused ones too; from HLO text or protobuf.",
+    )
+    op.create_table(
+        "notices",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("file", sa.String(), "File that it was seen in."),
+        column("line", sa.BigInteger(), "Line in that file, from 1; NULL where it concerns the whole."),
+        column("kind", sa.String(), "What was odd, one word.", required=True),
+        column("message", sa.String(), "What was odd, a sentence.", required=True),
+        column("text", sa.String(), "The text concerned, verbatim; cut after 2,000 characters."),
+        comment="Odd but legal things in loaded dumps.",
+    )
+    op.create_table(
+        "peak_breakdown",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("position", sa.BigInteger(), "Order as printed, from 0.", required=True),
+        column("parent", sa.BigInteger(), "position of the parent node; NULL for a root."),
+        column("depth", sa.BigInteger(), "0 for a root.", required=True),
+        column("label", sa.String(), "Label as printed; op_name text may hold line breaks.", required=True),
+        column("percent", sa.Double(), "Share of the printed peak, per cent as printed."),
+        column("total_bytes", sa.BigInteger(), "Bytes of the subtree as printed, unpadded.", required=True),
+        column("current_bytes", sa.BigInteger(), "Bytes of the node itself as printed, unpadded."),
+        column("remaining_bytes", sa.BigInteger(), "Printed peak minus own bytes so far, in print order."),
+        comment="One row for each node of the printed stack-trace tree of the peak.",
+    )
+    op.create_table(
+        "peak_buffers",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("allocation_index", sa.BigInteger(), "Allocation.", required=True),
+        column(
+            "value_id",
+            sa.BigInteger(),
+            "Value that the compiler counts at that allocation's peak.",
+            required=True,
+        ),
+        comment="One row for each value of the protobuf's peak buffers (jaxlib 0.10.2 and later).",
+    )
+    op.create_table(
+        "positions",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "value_id",
+            sa.BigInteger(),
+            "Value that this row belongs to (values.value_id within the run).",
+            required=True,
+        ),
+        column("position", sa.BigInteger(), "Order as printed; 0 is the defining position.", required=True),
+        column("instruction", sa.String(), "Instruction whose result holds the value.", required=True),
+        column(
+            "shape_index",
+            sa.String(),
+            "Part of that result. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        comment="One row for each place where a value appears.",
+    )
+    op.create_table(
+        "ranges",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "value_id",
+            sa.BigInteger(),
+            "Value that this row belongs to (values.value_id within the run). NULL where the dump lists no such value.",
+        ),
+        column("instruction", sa.String(), "Defining instruction as printed.", required=True),
+        column(
+            "shape_index", sa.String(), "ShapeIndex as XLA prints it; {} is the top level.", required=True
+        ),
+        column("start_time", sa.BigInteger(), "First slot at which the value is live.", required=True),
+        column(
+            "end_time",
+            sa.BigInteger(),
+            "Last slot at which it is live (closed); may be schedule_length.",
+            required=True,
+        ),
+        column(
+            "handover_bytes",
+            sa.BigInteger(),
+            "Bytes of this value that, at end_time, other live values already own (aliases, in-place updates). Live bytes at a slot = sum(size_bytes) of live values - sum(handover_bytes) of those that end there. NULL without a value.",
+        ),
+        column(
+            "printed_at_peak",
+            sa.Boolean(),
+            "The dump lists it at its printed peak; NULL without a peak list.",
+        ),
+        column("printed_peak_bytes", sa.BigInteger(), "Bytes that the peak list prints for it: unpadded."),
+        comment="One row for each live range.",
+    )
+    op.create_table(
+        "rejects",
+        column("import_id", sa.BigInteger(), "Import that rejected it (imports.import_id).", required=True),
+        column("file", sa.String(), "File at fault.", required=True),
+        column("line", sa.BigInteger(), "Line in that file, from 1."),
+        column("byte_offset", sa.BigInteger(), "Where that line starts in the file's text, bytes from 0."),
+        column(
+            "section", sa.String(), "Section of the dump: allocations, values, sequence, ranges, peak, tree."
+        ),
+        column("kind", sa.String(), "Which rule failed, one word.", required=True),
+        column("message", sa.String(), "What failed and what to do, a sentence.", required=True),
+        column("text", sa.String(), "The text concerned, verbatim; cut after 2,000 characters."),
+        comment="One row for each dump that was not loaded.",
+    )
+    op.create_table(
+        "run_files",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("role", sa.String(), "primary, values, live_range, hlo or proto.", required=True),
+        column("file_name", sa.String(), "Name of the file within runs.dump_dir.", required=True),
+        column("file_bytes", sa.BigInteger(), "Size on disk when read, bytes.", required=True),
+        column(
+            "mtime_ns", sa.BigInteger(), "Modification time when read, nanoseconds since 1970.", required=True
+        ),
+        column("content_sha256", sa.String(), "SHA-256 of the file's content, uncompressed, hexadecimal."),
+        sa.PrimaryKeyConstraint("run_id", "role"),
+        comment="One row for each member file of a run; how an import knows what is unchanged.",
+    )
+    op.create_table(
+        "run_labels",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("key", sa.String(), "Key of --label key=value.", required=True),
+        column("value", sa.String(), "Value of --label key=value.", required=True),
+        sa.PrimaryKeyConstraint("run_id", "key"),
+        comment="Labels given with --label, one row for each run and key.",
+    )
+    op.create_table(
+        "runs",
+        column("run_id", sa.BigInteger(), "Number of the run, ascending in import order.", required=True),
+        column("import_id", sa.BigInteger(), "Import that loaded it (imports.import_id).", required=True),
+        column("dump_dir", sa.String(), "Absolute directory of the dump set.", required=True),
+        column(
+            "stem", sa.String(), "File name without the endings that tell the members apart.", required=True
+        ),
+        column("module_id", sa.BigInteger(), "Module number in the file name (module_0003 is 3)."),
+        column("module_name", sa.String(), "HLO module name in the file name, e.g. jit_train_step."),
+        column(
+            "target", sa.String(), "Target in the file name: cpu, gpu, sm_9.0a_gpu, gfx90a_gpu, cl_933746096."
+        ),
+        column(
+            "backend",
+            sa.String(),
+            "cpu, gpu or tpu, from the file name, else from tiled layouts in the text.",
+        ),
+        column("stage", sa.String(), "Compilation stage in the file name, e.g. after_optimizations."),
+        column("dump_time", sa.DateTime(), "Timestamp prefix of the file name, UTC; NULL without one."),
+        column(
+            "content_sha256", sa.String(), "SHA-256 of the primary file's text, uncompressed, hexadecimal."
+        ),
+        column("file_bytes", sa.BigInteger(), "Bytes of text of the set's members, uncompressed."),
+        column("ingested_at", sa.DateTime(), "When the run was loaded, UTC.", required=True),
+        column(
+            "format", sa.ARRAY(sa.String()), "Features that the text showed, e.g. pointer, page, split_files."
+        ),
+        column(
+            "total_bytes", sa.BigInteger(), "'Total bytes used' as printed, bytes: sum of all allocations."
+        ),
+        column(
+            "schedule_length",
+            sa.BigInteger(),
+            "'max N' as printed: number of slots in the flattened schedule.",
+        ),
+        column(
+            "printed_peak_time", sa.BigInteger(), "Slot that the dump calls the peak. Wrong in 7 % of dumps."
+        ),
+        column(
+            "printed_peak_bytes",
+            sa.BigInteger(),
+            "Sum of the bytes in the printed peak list: unpadded sizes, not what is allocated.",
+        ),
+        column(
+            "peak_time",
+            sa.BigInteger(),
+            "First slot at which the live bytes are greatest, from ranges and sizes.",
+        ),
+        column(
+            "peak_bytes",
+            sa.BigInteger(),
+            "Most bytes live at one slot over all colors, from ranges and allocated sizes. Ranges are closed (start and end slot both count: an operand and the result that reads it need memory at once); bytes that one value hands to the next at a shared slot are counted once. NULL without ranges.",
+        ),
+        column("has_values", sa.Boolean(), "The dump told positions and uses (Used values).", required=True),
+        column("has_ranges", sa.Boolean(), "The dump told live ranges (HloLiveRange).", required=True),
+        sa.PrimaryKeyConstraint("run_id"),
+        comment="One row for each compiled module's dump.",
+    )
+    op.create_table(
+        "saved_queries",
+        column("name", sa.String(), "Name of the query; FROM name() runs it.", required=True),
+        column("title", sa.String(), "Title, a few words.", required=True),
+        column("question", sa.String(), "Question that it answers, a sentence.", required=True),
+        column("parameters", sa.String(), "Parameters with type and default, as in the call.", required=True),
+        column("example", sa.String(), "A call to paste into a DuckDB shell.", required=True),
+        column("tool_version", sa.String(), "Version of xbuf that installed it.", required=True),
+        column(
+            "sha256",
+            sa.String(),
+            "SHA-256 of what was installed; tells when to install again.",
+            required=True,
+        ),
+        sa.PrimaryKeyConstraint("name"),
+        comment="One row for each saved query installed as a table macro: FROM saved_queries.",
+    )
+    op.create_table(
+        "schedule",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("time", sa.BigInteger(), "Slot, 0, 1, 2 ...", required=True),
+        column("instruction", sa.String(), "Instruction that runs in the slot.", required=True),
+        comment="One row for each slot of the flattened schedule.",
+    )
+    op.create_table(
+        "source_frames",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "frame_id",
+            sa.BigInteger(),
+            "Number of the frame; values.stack_frame_id refers to it.",
+            required=True,
+        ),
+        column("parent_frame_id", sa.BigInteger(), "Frame that called it; NULL for the outermost."),
+        column("function", sa.String(), "Name of the function."),
+        column("file", sa.String(), "Source file."),
+        column("line", sa.BigInteger(), "First line, from 1."),
+        column("end_line", sa.BigInteger(), "Last line, from 1."),
+        column("column", sa.BigInteger(), "First column."),
+        column("end_column", sa.BigInteger(), "Last column."),
+        column("is_framework", sa.Boolean(), "The file lies in a framework's own folders.", required=True),
+        comment="One row for each Python stack frame that the HLO module names (jaxlib 0.8 and later).",
+    )
+    op.create_table(
+        "uses",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "value_id",
+            sa.BigInteger(),
+            "Value that this row belongs to (values.value_id within the run).",
+            required=True,
+        ),
+        column("position", sa.BigInteger(), "Order as printed, from 0.", required=True),
+        column("instruction", sa.String(), "Instruction that uses the value.", required=True),
+        column("operand_number", sa.BigInteger(), "Operand of that instruction, from 0.", required=True),
+        column(
+            "operand_index",
+            sa.String(),
+            "Part of the operand. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        comment="One row for each use of a value.",
+    )
+    op.create_table(
+        "values",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("value_id", sa.BigInteger(), "Id of the HloValue, unique within the run.", required=True),
+        column("allocation_index", sa.BigInteger(), "Allocation that holds it.", required=True),
+        column("instruction", sa.String(), "Name of the defining instruction.", required=True),
+        column(
+            "shape_index",
+            sa.String(),
+            "Part of the instruction's result. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        column("is_phi", sa.Boolean(), "Merges several definitions (phi).", required=True),
+        column("color", sa.BigInteger(), "Memory space of the value (@N); may differ from the allocation's."),
+        column("offset_bytes", sa.BigInteger(), "Start within the allocation, bytes.", required=True),
+        column("size_bytes", sa.BigInteger(), "Allocated size, bytes, padding included.", required=True),
+        column("shape", Compressed(), "Shape with layout, verbatim.", required=True),
+        column("dtype", sa.String(), "Element type, e.g. bf16; tuple for tuples."),
+        column(
+            "dimensions", sa.ARRAY(sa.BigInteger()), "Dimensions (bounds of dynamic ones); NULL for tuples."
+        ),
+        column("minor_to_major", sa.ARRAY(sa.BigInteger()), "Layout order, most minor dimension first."),
+        column("tiling", sa.String(), "Tiles as printed, e.g. T(8,128)(2,1); NULL if not tiled."),
+        column("element_bits", sa.BigInteger(), "Bits of one element, from E(n) or the type."),
+        column("memory_space", sa.BigInteger(), "S(n) of the layout, 0 if not printed; NULL for tuples."),
+        column(
+            "logical_bytes",
+            sa.BigInteger(),
+            "Dimensions x element bits without tiling, bytes; NULL for tuples.",
+        ),
+        column("padding_bytes", sa.BigInteger(), "size_bytes - logical_bytes; NULL for tuples and tokens."),
+        column("opcode", sa.String(), "Opcode of the defining instruction."),
+        column("op_name", sa.String(), "op_name of its metadata, unescaped."),
+        column("source_file", sa.String(), "Source file: innermost frame of the user's own code."),
+        column("source_line", sa.BigInteger(), "Source line of that frame, from 1."),
+        column("stack_frame_id", sa.BigInteger(), "stack_frame_id of its metadata (jaxlib 0.8 and later)."),
+        column("instruction_text", Compressed(), "'from instruction' text, verbatim."),
+        column(
+            "source_via",
+            sa.String(),
+            "How the source line was found: own (the instruction's metadata), fused, operand, user or caller (inherited from a near instruction of the HLO module).",
+        ),
+        column("source_frame_id", sa.BigInteger(), "Frame of the source line (source_frames.frame_id)."),
+        comment="One row for each HloValue. Sizes overlap in an arena: never sum them as memory.",
+    )
+
+
+def downgrade() -> None:
+    """Take the revision back."""
+    op.drop_table("values")
+    op.drop_table("uses")
+    op.drop_table("source_frames")
+    op.drop_table("schedule")
+    op.drop_table("saved_queries")
+    op.drop_table("runs")
+    op.drop_table("run_labels")
+    op.drop_table("run_files")
+    op.drop_table("rejects")
+    op.drop_table("ranges")
+    op.drop_table("positions")
+    op.drop_table("peak_buffers")
+    op.drop_table("peak_breakdown")
+    op.drop_table("notices")
+    op.drop_table("instructions")
+    op.drop_table("imports")
+    op.drop_table("hlo_modules")
+    op.drop_table("heap_events")
+    op.drop_table("color_reuse")
+    op.drop_table("allocations")
+    op.drop_table("aliases")
