@@ -24,6 +24,7 @@ from ingest.hlo.proto import read_proto
 from ingest.hlo.records import Alias, Instruction
 from ingest.hlo.shape_text import PRIMITIVE_TYPES, dtype_of, part_of, shape_text
 from ingest.hlo.text import read_hlo_text
+from ingest.hlo.wire import MAX_BYTES, MAX_RECORDS
 
 DATA = Path(__file__).parent / "data" / "hlo"
 PROTOS = sorted(DATA.rglob("*.hlo.pb"))
@@ -346,11 +347,13 @@ def instruction(name: bytes = b"a", *rest: bytes, id_: int = 1) -> bytes:
     return field(1, name) + field(2, b"add") + SHAPE + integer(35, id_) + b"".join(rest)
 
 
-def read(tmp_path: Path, data: bytes, **limits: int) -> HloProto:
+def read(
+    tmp_path: Path, data: bytes, *, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS
+) -> HloProto:
     """Write and read a protobuf."""
     path = tmp_path / "module_0001.m.cpu_after_optimizations.hlo.pb"
     path.write_bytes(data)
-    return read_proto(path, **limits)
+    return read_proto(path, max_bytes=max_bytes, max_records=max_records)
 
 
 def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ did not write reads as the protobuf's default, so facts that came later are None
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from ingest.hlo.records import InstructionColumns, ModuleHeader, SourceFrame
 
 __all__ = [
     "BufferAlias",
+    "DerivedLifetimes",
     "HeapEvent",
     "HeapTrace",
     "HloProto",
@@ -109,6 +111,21 @@ class ProtoPosition(NamedTuple):
     shape_index: str
 
 
+@dataclass(frozen=True, slots=True)
+class DerivedLifetimes:
+    """What a protobuf implies of when values are live; see `ingest.hlo.live_ranges`.
+
+    Attributes:
+        uses: by value_id, (instruction, number of the operand, ShapeIndex) of each use.
+        schedule: instruction of each slot; None where the module has no schedule.
+        ranges: by value_id, first and last slot, closed; {} without a schedule.
+    """
+
+    uses: Mapping[int, tuple[tuple[str, int, str], ...]]
+    schedule: tuple[str, ...] | None
+    ranges: Mapping[int, tuple[int, int]]
+
+
 class HeapEvent(NamedTuple):
     """A step of the heap simulator."""
 
@@ -168,6 +185,8 @@ class HloProto:
     """By ascending value_id."""
     positions: tuple[ProtoPosition, ...]
     """Ordered by value, the defining place first."""
+    lifetimes: DerivedLifetimes | None
+    """None unless they were asked for."""
     buffer_aliases: tuple[BufferAlias, ...]
     heap_traces: tuple[HeapTrace, ...]
     peak_buffers: tuple[PeakBuffers, ...]

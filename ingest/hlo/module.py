@@ -7,7 +7,7 @@ instructions where later ones tell the id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, Final
@@ -78,18 +78,9 @@ class Module:
         row_of = self._row_of_name
         return [row_of[name] for name in self.columns.operands[row]]
 
-    def parameter_rows(self, computation: str | None) -> dict[int, int]:
+    def parameter_rows(self, computation: str | None) -> Mapping[int, int]:
         """Return the row of each parameter of a computation by its number."""
-        reader = self._reader
-        for item in reader.computations:
-            if item.name == computation:
-                opcodes = self.columns.opcode
-                return {
-                    self.parameter_number(row): row
-                    for row in range(item.first, item.end)
-                    if opcodes[row] == "parameter"
-                }
-        return {}
+        return self._parameter_rows.get(computation or "", {})
 
     def parameter_number(self, row: int) -> int:
         """Return the number of a parameter."""
@@ -103,6 +94,14 @@ class Module:
     def has_split_ids(self) -> bool:
         """Ids hold the computation's in their upper half: written by jaxlib 0.7.2 or later."""
         return any(id_ > _LOCAL for id_ in self._reader.ids)
+
+    @cached_property
+    def _parameter_rows(self) -> dict[str, dict[int, int]]:
+        found: dict[str, dict[int, int]] = {}
+        for row, opcode in enumerate(self.columns.opcode):
+            if opcode == "parameter":
+                found.setdefault(self.columns.computation[row], {})[self.parameter_number(row)] = row
+        return found
 
     @cached_property
     def root_rows(self) -> dict[str, int]:
@@ -132,26 +131,29 @@ class Module:
         names = (item.name for item in reader.computations if item.id == reader.entry_id)
         return next(names, None) or reader.entry_name or None
 
+    @cached_property
+    def scheduled_rows(self) -> dict[str, list[int]]:
+        """Rows of each scheduled computation in the order in which they run; computations as in the file."""
+        sequences, row_of = self._reader.sequences, self._row_of_id
+        known = {
+            item.name: [row for id_ in sequences.get(item.id, ()) if (row := row_of.get(id_)) is not None]
+            for item in self._reader.computations
+        }
+        return {name: rows for name, rows in known.items() if rows}
+
     def schedule(self) -> Iterator[ScheduledComputation]:
         """Yield the order of instructions of each scheduled computation, in the order of the file."""
-        for item in self._reader.computations:
-            rows = self._scheduled_rows(item.id)
-            if rows:
-                yield ScheduledComputation(item.name, tuple(self.columns.instruction[row] for row in rows))
+        for name, rows in self.scheduled_rows.items():
+            yield ScheduledComputation(name, tuple(self.columns.instruction[row] for row in rows))
 
     def in_order(self) -> InstructionColumns:
         """Return the instructions, each scheduled computation's in the order in which they run."""
         order: list[int] = []
         for item in self._reader.computations:
-            rows = self._scheduled_rows(item.id)
+            rows = self.scheduled_rows.get(item.name, [])
             whole = range(item.first, item.end)
             order += rows if len(rows) == len(whole) and set(rows) == set(whole) else whole
         return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
-
-    def _scheduled_rows(self, computation_id: int) -> list[int]:
-        ids = self._reader.sequences.get(computation_id, ())
-        rows = [self._row_of_id.get(id_) for id_ in ids]
-        return [row for row in rows if row is not None]
 
     @cached_property
     def loop_computations(self) -> frozenset[str]:

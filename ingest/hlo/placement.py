@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ingest.hlo.assignment import BufferAlias, HeapTrace, ProtoAllocation, ProtoPosition, ProtoValue
+from ingest.hlo.assignment import (
+    BufferAlias,
+    DerivedLifetimes,
+    HeapTrace,
+    ProtoAllocation,
+    ProtoPosition,
+    ProtoValue,
+)
 from ingest.hlo.assignment_proto import AssignmentReader, RawAllocation
 from ingest.hlo.fields import as_index, as_text
+from ingest.hlo.live_ranges import derive_lifetimes, flatten_schedule
 from ingest.hlo.module import Module
 from ingest.hlo.positions import Place, Places
+from ingest.hlo.records import Alias
 from ingest.hlo.shape_text import dtype_of
 
 __all__ = ["Placement"]
@@ -66,6 +75,33 @@ class Placement:
         names = self._module.columns.instruction
         for value, _, place in sorted(found):
             yield ProtoPosition(value, names[place.row], as_index(place.part))
+
+    def lifetimes(self, aliases: Iterable[Alias]) -> DerivedLifetimes:
+        """Derive uses, schedule and live ranges.
+
+        Args:
+            aliases: donated parameters, from the module's header.
+        """
+        defined_at = {value: place for place, value in self._definitions.items()}
+        positions: dict[int, list[Place]] = {value: [place] for value, place in defined_at.items()}
+        for place, value in self._places.all():
+            if place != defined_at[value]:
+                positions[value].append(place)
+        pairs = (
+            (alias.value_id, alias.alias_id) for alias in self.buffer_aliases() if alias.alias_id is not None
+        )
+        shared = [pair for pair in pairs if pair[0] in positions]
+        schedule = flatten_schedule(self._module)
+        found = derive_lifetimes(self._module, schedule, positions, shared, aliases)
+        names = self._module.columns.instruction
+        return DerivedLifetimes(
+            {
+                value: tuple((names[use.row], use.operand, as_index(use.part)) for use in uses)
+                for value, uses in found.uses.items()
+            },
+            None if schedule is None else tuple(names[row] for row in schedule.rows),
+            found.ranges,
+        )
 
     def buffer_aliases(self) -> Iterator[BufferAlias]:
         """Yield the pairs of values that share a buffer, as written."""
@@ -146,7 +182,7 @@ class Placement:
             return self._module.columns.computation[row] in self._module.loop_computations
         return opcode in _MERGING
 
-    def _parameter_shape(self, raw: RawAllocation, parameters: dict[int, int]) -> str | None:
+    def _parameter_shape(self, raw: RawAllocation, parameters: Mapping[int, int]) -> str | None:
         row = parameters.get(raw.parameter_number)
         if row is None:
             self._module.problem(f"allocation {raw.index} holds the unknown parameter {raw.parameter_number}")

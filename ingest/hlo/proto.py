@@ -26,12 +26,17 @@ _BUFFER_ASSIGNMENT: Final = 3
 
 
 def read_proto(
-    path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS
+    path: str | os.PathLike[str],
+    *,
+    derive_lifetimes: bool = False,
+    max_bytes: int = MAX_BYTES,
+    max_records: int = MAX_RECORDS,
 ) -> HloProto:
     """Read an HloProto.
 
     Args:
         path: the file, plain, gzip or zstd.
+        derive_lifetimes: also derive uses, the flattened schedule and live ranges.
         max_bytes: most bytes, uncompressed.
         max_records: most instructions, values and events together.
 
@@ -67,6 +72,7 @@ def read_proto(
         allocations=allocations,
         values=values,
         positions=tuple(placement.positions()),
+        lifetimes=placement.lifetimes(reader.header().aliases) if derive_lifetimes else None,
         buffer_aliases=aliases,
         heap_traces=tuple(placement.heap_traces()),
         peak_buffers=tuple(assignment.peak_buffers),

@@ -1,0 +1,251 @@
+"""Derive uses, the flattened schedule and live ranges from a scheduled HLO module.
+
+XLA prints them (`HloLiveRange::ToString`, `HloValue::ToString`) only since 2021 and only into text files. A
+protobuf of a scheduled module implies them; the rules are those of `HloLiveRange` and `HloValue`:
+
+* One schedule for the whole program: what a call, a conditional, an async-start or a loop (condition first)
+  calls runs just before it, once. Bodies of fusions, reductions and the like take no slots.
+* A use is an operand that reads the value. `tuple` and `domain` read nothing, `get-tuple-element` and `copy`
+  the top level only, but the root of a computation uses whatever it hands on.
+* A value is live from its definition (a parameter: from the first slot of its computation; within an
+  asynchronous computation at least until the async-done) to its last position and its last use; the root's
+  positions last one slot longer than their computation. A loop takes its operand at the first parameter of
+  its body; a call uses nothing that its computation does not. An entry parameter without a donated result
+  is live throughout.
+* Values of one buffer take turns: each ends where the next one starts.
+
+These are the rules of the releases up to jaxlib 0.12. Sources of 2026 also let the values of an asynchronous
+computation start with the computation around it; no release with that was seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ingest.hlo.fields import as_index
+from ingest.hlo.module import Module
+from ingest.hlo.positions import Place
+from ingest.hlo.records import Alias, InstructionColumns
+
+__all__ = ["Lifetimes", "Schedule", "Use", "derive_lifetimes", "flatten_schedule"]
+
+_INLINED = frozenset({"call", "conditional", "while"})
+_TOP_LEVEL_ONLY = frozenset({"get-tuple-element", "copy"})
+_TRANSPARENT = frozenset({"tuple", "domain"})
+_ASYNC_CHAIN = frozenset({"async-update", "async-done"})
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The flattened schedule of a module.
+
+    Attributes:
+        rows: row of the instruction of each slot.
+        slots: slot of each instruction by its row; those that take none are missing.
+        spans: first slot of each computation, and the one after its last.
+        asynchronous: the outermost asynchronous computation around each one that runs within one.
+    """
+
+    rows: Sequence[int]
+    slots: Mapping[int, int]
+    spans: Mapping[str, tuple[int, int]]
+    asynchronous: Mapping[str, str]
+
+
+class Use(NamedTuple):
+    """An operand of an instruction that reads a part of a value's position."""
+
+    row: int
+    operand: int
+    part: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """What is derived of each value, by its id.
+
+    Attributes:
+        uses: by ascending (row, operand, part); () for a value that nothing reads.
+        ranges: first and last slot, closed; missing for values of computations that take no slots.
+    """
+
+    uses: Mapping[int, tuple[Use, ...]]
+    ranges: Mapping[int, tuple[int, int]]
+
+
+def flatten_schedule(module: Module) -> Schedule | None:
+    """Return the order in which the whole module runs; None if its entry computation has no schedule."""
+    order, opcodes, called = module.scheduled_rows, module.columns.opcode, module.columns.called_computations
+    entry = module.entry_computation
+    if entry is None or entry not in order:
+        return None
+    rows: list[int] = []
+    slots: dict[int, int] = {}
+    starts: dict[str, int] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    asynchronous: dict[str, str] = {}
+    # What is left to do, the next last: a computation to begin or to end, or an instruction to take a slot.
+    # Calls may be nested deeper than Python's own stack goes.
+    work: list[_Begin | str | int] = [_Begin(entry, None)]
+    while work:
+        item = work.pop()
+        if isinstance(item, int):
+            slots[item] = len(rows)
+            rows.append(item)
+        elif isinstance(item, str):
+            spans[item] = (starts[item], len(rows))
+        elif item.computation in order and item.computation not in starts:
+            starts[item.computation] = len(rows)
+            if item.asynchronous is not None:
+                asynchronous[item.computation] = item.asynchronous
+            work.append(item.computation)
+            for row in reversed(order[item.computation]):
+                work.append(row)
+                if opcodes[row] in _INLINED:
+                    work += (_Begin(name, item.asynchronous) for name in reversed(called[row]))
+                elif opcodes[row] == "async-start":
+                    work += (_Begin(name, name) for name in reversed(called[row]))
+    return Schedule(rows, slots, spans, asynchronous)
+
+
+class _Begin(NamedTuple):
+    computation: str
+    asynchronous: str | None
+
+
+def derive_lifetimes(
+    module: Module,
+    schedule: Schedule | None,
+    positions: Mapping[int, Sequence[Place]],
+    shared: Iterable[tuple[int, int]],
+    aliases: Iterable[Alias],
+) -> Lifetimes:
+    """Derive uses and, with a schedule, live ranges.
+
+    Args:
+        module: the module.
+        schedule: its flattened schedule; None if it has none.
+        positions: where each value appears, by its id, the defining position first.
+        shared: pairs of values that lie in one buffer.
+        aliases: donated parameters, from the module's header.
+    """
+    users: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for row in range(len(module.columns)):
+        for number, operand in enumerate(module.operand_rows(row)):
+            users[operand].append((row, number))
+    uses = {value: _uses(module.columns, places, users) for value, places in positions.items()}
+    ranges: dict[int, tuple[int, int]] = {}
+    if schedule is not None:
+        rules = _RangeRules(module, schedule, users, aliases)
+        for value, places in positions.items():
+            if places[0].row in schedule.slots:
+                ranges[value] = rules.range(places, uses[value])
+        _take_turns(ranges, shared)
+    return Lifetimes(uses, ranges)
+
+
+def _uses(
+    columns: InstructionColumns, places: Sequence[Place], users: Mapping[int, Sequence[tuple[int, int]]]
+) -> tuple[Use, ...]:
+    roots = {place.row for place in places if columns.is_root[place.row]}
+    found: list[Use] = []
+    for row, part in places:
+        for user, operand in users.get(row, ()):
+            opcode = columns.opcode[user]
+            reads = not part if opcode in _TOP_LEVEL_ONLY else opcode not in _TRANSPARENT
+            if reads or user in roots:
+                found.append(Use(user, operand, part))
+    return tuple(sorted(found))
+
+
+class _RangeRules:
+    """The rules for the range of one value, with what they need of the module."""
+
+    def __init__(
+        self,
+        module: Module,
+        schedule: Schedule,
+        users: Mapping[int, Sequence[tuple[int, int]]],
+        aliases: Iterable[Alias],
+    ) -> None:
+        self._module = module
+        self._columns = module.columns
+        self._schedule = schedule
+        self._users = users
+        self._donated = {(alias.parameter_number, alias.parameter_index) for alias in aliases}
+        self._async_ends: dict[str, int | None] = {}
+
+    def range(self, places: Sequence[Place], uses: Iterable[Use]) -> tuple[int, int]:
+        defining = places[0]
+        slots, spans = self._schedule.slots, self._schedule.spans
+        computation = self._columns.computation[defining.row]
+        is_parameter = self._columns.opcode[defining.row] == "parameter"
+        start = spans[computation][0] if is_parameter else slots[defining.row]
+        if is_parameter and computation == self._module.entry_computation:
+            number = self._module.parameter_number(defining.row)
+            if (number, as_index(defining.part)) not in self._donated:
+                return start, len(self._schedule.rows)
+        ends = [start, self._async_end(computation)]
+        ends += (self._position_end(place.row) for place in places)
+        ends += (self._use_slot(use.row) for use in uses)
+        return start, max(end for end in ends if end is not None)
+
+    def _position_end(self, row: int) -> int | None:
+        """Return until when a position keeps its value; None if it takes no slot."""
+        if self._columns.is_root[row]:
+            span = self._schedule.spans.get(self._columns.computation[row])
+            return None if span is None else span[1]
+        return self._schedule.slots.get(row)
+
+    def _use_slot(self, row: int) -> int | None:
+        """Return when an instruction reads its operand; None if it takes no slot, or leaves it to others."""
+        opcode, called = self._columns.opcode[row], self._columns.called_computations[row]
+        if opcode == "call" and called and called[0] in self._schedule.spans:
+            return None
+        if opcode == "while" and called and called[-1] in self._schedule.spans:
+            row = self._module.parameter_rows(called[-1]).get(0, row)
+        return self._schedule.slots.get(row)
+
+    def _async_end(self, computation: str) -> int | None:
+        """Return the slot of the async-done that ends the asynchronous computation around this one."""
+        outermost = self._schedule.asynchronous.get(computation)
+        if outermost is None:
+            return None
+        if outermost not in self._async_ends:
+            # From the async-start over its updates; the chain of a damaged module may end or turn back.
+            opcodes, row = self._columns.opcode, self._module.caller_rows.get(outermost)
+            seen: set[int] = set()
+            while row is not None and row not in seen and opcodes[row] != "async-done":
+                seen.add(row)
+                users = (user for user, _ in self._users.get(row, ()))
+                row = next((user for user in users if opcodes[user] in _ASYNC_CHAIN), None)
+            self._async_ends[outermost] = None if row is None else self._schedule.slots.get(row)
+        return self._async_ends[outermost]
+
+
+def _take_turns(ranges: dict[int, tuple[int, int]], shared: Iterable[tuple[int, int]]) -> None:
+    """Cut the ranges of values in one buffer, so that each ends where the next one starts."""
+    leader: dict[int, int] = {}
+
+    def find(value: int) -> int:
+        while (above := leader.get(value, value)) != value:
+            leader[value] = leader.get(above, above)  # halve the way for the next one
+            value = above
+        return value
+
+    for value, other in shared:
+        leader[find(value)] = find(other)
+    buffers: defaultdict[int, list[int]] = defaultdict(list)
+    for value in ranges:
+        if value in leader:
+            buffers[find(value)].append(value)
+    for members in buffers.values():
+        members.sort(key=lambda value: (*ranges[value], value))
+        for earlier, later in pairwise(members):
+            (first, end), (start, last) = ranges[earlier], ranges[later]
+            ranges[later] = start, max(end, last)
+            ranges[earlier] = first, min(end, start)
