@@ -59,6 +59,17 @@ class Data:
             _finish(directory)
         return _measured(name, directory)
 
+    def middle(self, dumps: int, megabytes: float) -> DataSet:
+        """Return some generated dumps of about so much text each."""
+        name = f"{dumps}x{megabytes:g}MB"
+        directory = self._folder / name
+        if _is_new(directory):
+            pattern = read_pattern(DUMPS / f"{ONE_DUMP}{ENDINGS['primary']}")
+            for number in range(dumps):
+                scale(pattern, int(megabytes * 1e6 / pattern.copy_bytes), directory, number=number)
+            _finish(directory)
+        return _measured(name, directory)
+
     def many(self, dumps: int) -> DataSet:
         """Return many generated dumps of a few KB."""
         name = f"many-{dumps}-generated"

@@ -29,6 +29,8 @@ class Sizes:
     """How much to generate; `SMALL` serves the tests."""
 
     one_mb: tuple[float, ...]
+    middle: tuple[int, float]
+    """Dumps of middle size, and MB of each."""
     many: tuple[int, ...]
     unchanged: int
     query_runs: int
@@ -36,8 +38,8 @@ class Sizes:
     """Copies in each run of the query database, which make up its values."""
 
 
-FULL: Final = Sizes((1, 4, 16, 64, 256, 1024), (10, 100, 1000, 10_000, 100_000), 100_000, 5000, 17)
-SMALL: Final = Sizes((0.2, 1, 2), (10, 40), 40, 20, 2)
+FULL: Final = Sizes((1, 4, 16, 64, 256, 1024), (8, 47), (10, 100, 1000, 10_000, 100_000), 100_000, 5000, 17)
+SMALL: Final = Sizes((0.2, 1, 2), (2, 9), (10, 40), 40, 20, 2)
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ class Runs:
         for data in (
             *self._sets(),
             self._data.one(self._sizes.one_mb[-1]),
+            self._data.middle(*self._sizes.middle),
             self._data.many(self._sizes.many[-1]),
         ):
             usage = self._import(data, self._folder / "memory.duckdb", watch_memory=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable
@@ -187,6 +188,15 @@ def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
     """All processes together stay under 600 MB."""
     (table,) = small_runs.memory()
     assert 0 < max(cells(table.rows, table.head.index("all processes MB"))) < 600
+
+
+@pytest.mark.slow
+def test_dumps_of_middle_size_keep_within_the_memory(tmp_path: Path) -> None:
+    """Two workers do not hold one each whole: that took 930 MB."""
+    runs = Runs(tmp_path, 1, dataclasses.replace(SMALL, middle=(4, 47)), lambda _: None)
+    (table,) = runs.memory()
+    (together,) = (row[table.head.index("all processes MB")] for row in table.rows if row[0] == "4x47MB")
+    assert 100 < together < 600
 
 
 def test_what_is_unchanged_is_not_opened(small_runs: Runs) -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from operator import itemgetter
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, Header, ReuseLine
+from ingest.dump.allocations import LIMIT, Header, ReuseLine, style_of
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
@@ -235,16 +235,22 @@ def check_start(text: str, role: str, file: str) -> None:
         raise DumpError(kind, message, file=file, line=1, section="allocations", text=first[:200])
 
 
-def check_end(text: str, file: str, line: int, section: Section) -> None:
+def check_end(text: str, file: str, line: int, section: Section, is_whole: bool) -> list[Notice]:
     """Require a file to end with a line end, and not with the blank line before another section.
 
-    A live-range file that says that there is none ends without either.
+    Of most sections `check_sections` knows whether another one must follow; one more blank line at the end is
+    then no more than that, as of ranks that wrote one file at the same time. Allocations, and values without
+    instruction texts, may end a file or be followed by a blank line and another section.
 
     Args:
         text: the last text of the file.
         file: name for messages.
-        line: number of the last line.
+        line: number of the line after the last newline.
         section: section in which the file ends.
+        is_whole: nothing follows allocations or values in files of this kind.
+
+    Returns:
+        A notice of blank lines at the end.
     """
     if not text.endswith("\n"):
         raise DumpError(
@@ -255,14 +261,29 @@ def check_end(text: str, file: str, line: int, section: Section) -> None:
             section=section.label,
             text=text[text.rfind("\n") + 1 :][:2000],
         )
-    if text.endswith("\n\n"):
+    blank = len(text) - len(without_blank_end(text))
+    if not blank:
+        return []
+    if section in (Section.ALLOCATIONS, Section.VALUES) and not is_whole:
         raise DumpError(
             "truncated",
             "the file ends with the blank line before another section: it is cut off; copy it again",
             file=file,
             line=line - 1,
-            section=Section(min(section + 1, Section.TREE)).label,
+            section=(Section.TOTAL if section is Section.ALLOCATIONS else Section.SEQUENCE).label,
         )
+    message = f"{blank} blank lines after the end; did several processes write this file?"
+    return [Notice(file, line - blank, "blank-lines", message)]
+
+
+def ends_whole(text: str, role: str, files: Mapping[str, str]) -> bool:
+    """Return whether nothing follows such allocations or values in their file: split sets, TF 1.14, 1.15."""
+    return role == "values" or (role == "primary" and "values" in files) or style_of(text) is not None
+
+
+def without_blank_end(text: str) -> str:
+    """Return a file's last text without blank lines at its end."""
+    return text.rstrip("\n") + "\n" if text.endswith("\n\n") else text
 
 
 def misplaced(section: Section, file: str, line: int) -> DumpError:

@@ -30,7 +30,9 @@ from ingest.dump.check import (
     check_total,
     check_unique,
     check_unique_ranges,
+    ends_whole,
     misplaced,
+    without_blank_end,
 )
 from ingest.dump.live_range import (
     RANGES_HEAD,
@@ -106,9 +108,12 @@ def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
         note(dump.notices, content.notices)
         check_start(content.text, role, file)
         pieces = list(cut([content.text], START[role]))
-        last = pieces[-1].section if pieces else START[role]
+        last = pieces[-1] if pieces else Piece(START[role], content.text, 1)
         if not (role == "live_range" and content.text.startswith(UNAVAILABLE)):
-            check_end(content.text, file, content.text.count("\n") + 1, last)
+            is_whole = ends_whole(last.text, role, files)
+            line = content.text.count("\n") + 1
+            borders += check_end(last.text, file, line, last.section, is_whole)
+            pieces[-1:] = [last._replace(text=without_blank_end(last.text))]
         for piece in pieces:
             if piece.section in dump.sections or (is_split and piece.section not in SECTIONS_OF[role]):
                 raise misplaced(piece.section, file, piece.line)

@@ -48,7 +48,9 @@ from ingest.dump.check import (
     check_total,
     check_unique,
     check_unique_ranges,
+    ends_whole,
     misplaced,
+    without_blank_end,
 )
 from ingest.dump.live_range import RANGES_HEAD, SLOT, UNAVAILABLE, scan_head, slot_out_of_order
 from ingest.dump.liveness import Intervals, measure
@@ -209,7 +211,11 @@ class LargeDump:
                 if piece.line == 1:
                     ends_anyhow = role == "live_range" and piece.text.startswith(UNAVAILABLE)
                 if is_last and not ends_anyhow:
-                    check_end(piece.text, file, piece.line + piece.text.count("\n"), piece.section)
+                    is_whole = ends_whole(piece.text, role, self._files)
+                    line = piece.line + piece.text.count("\n")
+                    at_end = check_end(piece.text, file, line, piece.section, is_whole)
+                    note(self._dump.notices, at_end)
+                    piece = piece._replace(text=without_blank_end(piece.text))
                 if (error or self._late or self._faults) and reader.text_bytes > _READ_AFTER_FAULT:
                     raise error or self._late or self._faults[min(self._faults)].error
                 if error is not None:
@@ -245,7 +251,7 @@ class LargeDump:
                 error = first_unreadable(file) or error
             raise error
         if before is None:
-            check_end("", file, 1, START[role])
+            check_end("", file, 1, START[role], False)
         self._dump.sha256[role] = reader.sha256
         self._dump.text_bytes += reader.text_bytes
         note(self._dump.notices, reader.notices)

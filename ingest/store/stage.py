@@ -33,7 +33,7 @@ from ingest.store.siblings import Siblings, dump_of_proto, note_differences, rea
 
 _Parsed = TypeVar("_Parsed")
 
-LARGE_BYTES: Final = 48 << 20
+LARGE_BYTES: Final = 8 << 20
 """Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
 _USUAL_COMPRESSION: Final = 8
 """Times that a compressed dump is larger than its file, at least; only a guess at how to stage it."""
