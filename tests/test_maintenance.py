@@ -605,6 +605,20 @@ def test_an_export_may_lie_at_any_path(database: Path, tmp_path: Path, name: str
     assert differences(database, tmp_path / "restored.duckdb", with_imports=True) == {}
 
 
+def test_a_folder_named_like_a_partition_is_no_column(exported: Path, tmp_path: Path) -> None:
+    """DuckDB takes `backend=zzz` in a path for the value of the column, in Parquet files of any kind."""
+    folder = tmp_path / "backend=zzz" / "run_id=7"
+    folder.parent.mkdir()
+    exported.rename(folder)
+    restored = folder.parent / "restored.duckdb"
+    take_in(str(folder), str(restored))
+    counts = "SELECT count(*), count(DISTINCT run_id), count(*) FILTER (backend = 'zzz') FROM runs"
+    assert query(restored, counts) == [(7, 7, 0)]
+    new = Path(shutil.copy(SEEDS[0], folder))
+    assert import_dumps([new], restored).loaded == 1  # staged below the same folder
+    assert query(restored, counts) == [(8, 8, 0)]
+
+
 def test_a_path_that_is_not_utf_8_is_refused(database: Path, tmp_path: Path) -> None:
     """DuckDB takes no such path; both commands say so."""
     place = str(tmp_path / os.fsdecode(b"\xff"))

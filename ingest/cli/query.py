@@ -43,7 +43,8 @@ def _output_options(command: _Command) -> _Command:
             help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",
         ),
         click.option(
-            "--unsafe", is_flag=True, help="Let the SQL read and write files and load extensions.",
+            "--unsafe", is_flag=True,
+            help="Let the SQL do more than read the database: read and write files, load extensions.",
         ),
     ]  # fmt: skip
     for option in reversed(options):
@@ -187,7 +188,7 @@ def sql(
 
     text = sys.stdin.read() if statement == "-" else statement
     with _open(database, unsafe) as connection:
-        written = _write(run_sql(connection, text), format_, output, width)
+        written = _write(run_sql(connection, text, unsafe=unsafe), format_, output, width)
         if written.rows == 0:
             say("no row")
 
@@ -295,7 +296,7 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
             click.echo(sql_text(saved, values))
             return
         with _open(database or _database(ctx), unsafe) as connection:
-            written = _write(run_query(connection, saved, values), format_, output, width)
+            written = _write(run_query(connection, saved, values, unsafe=unsafe), format_, output, width)
             if written.rows == 0:
                 say(why_empty(connection, saved, values))
             else:
@@ -335,11 +336,7 @@ def _open(database: str, unsafe: bool) -> duckdb.DuckDBPyConnection:
     """Open a database to read; unless `unsafe`, SQL can reach nothing else."""
     from ingest.store.database import open_database
 
-    connection = open_database(database, read_only=True)
-    if not unsafe:
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-    return connection
+    return open_database(database, read_only=True, unsafe=unsafe)
 
 
 def _write(result: Result, format_: str | None, output: Path | None, width: int | None) -> Written:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
+from ingest.query.guard import check_reads_only
 from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
 
 if TYPE_CHECKING:
@@ -155,7 +156,11 @@ def sql_text(query: SavedQuery, values: Mapping[str, Value]) -> str:
 
 
 def run_query(
-    connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
+    connection: duckdb.DuckDBPyConnection,
+    query: SavedQuery,
+    values: Mapping[str, Value],
+    *,
+    unsafe: bool = False,
 ) -> Result:
     """Run a saved query.
 
@@ -163,9 +168,11 @@ def run_query(
 
     Args:
         values: a value for each parameter, as `bind` makes it.
+        unsafe: the statement may do more than read the database.
 
     Raises:
-        UsageError: DuckDB refuses the statement, or its columns are not those of the header.
+        UsageError: DuckDB or `check_reads_only` refuses the statement, or its columns are not those of the
+            header.
     """
     import duckdb
 
@@ -177,6 +184,11 @@ def run_query(
             raise UsageError(f"{where}: holds {len(statements)} statements; a query is one")
         if statements[0].named_parameters != placeholders(query.sql):
             raise UsageError(f"{where}: a parameter is $name, of letters, digits and underscores")
+        if not unsafe:
+            try:
+                check_reads_only(connection, query.sql)
+            except UsageError as error:
+                raise UsageError(f"{where}: {error}") from error
         result = _open(connection, query.sql, dict(values))
     except duckdb.Error as error:
         raise UsageError(f"{where}: {_first_line(error)}") from error
@@ -198,20 +210,24 @@ def run_query(
     )
 
 
-def run_sql(connection: duckdb.DuckDBPyConnection, sql: str) -> Result:
+def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, *, unsafe: bool = False) -> Result:
     """Run one statement of the user's own.
 
     A column whose name ends in `_bytes` is taken for bytes.
 
+    Args:
+        unsafe: the statement may do more than read the database.
+
     Raises:
-        UsageError: DuckDB refuses the statement, or there is not exactly one.
+        UsageError: DuckDB or `check_reads_only` refuses the statement, or there is not exactly one.
     """
     import duckdb
 
     try:
-        statements = connection.extract_statements(sql)
-        if len(statements) != 1:
-            raise UsageError(f"{len(statements)} statements given; xbuf runs one at a time")
+        if not unsafe:
+            check_reads_only(connection, sql)
+        elif (count := len(connection.extract_statements(sql))) != 1:
+            raise UsageError(f"{count} statements given; xbuf runs one at a time")
         return _open(connection, sql, {})
     except duckdb.Error as error:
         raise UsageError(_first_line(error)) from error

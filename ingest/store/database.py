@@ -21,9 +21,11 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 import duckdb
 
+from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
 from ingest.store.refusals import explain
+from ingest.store.spill import spill_directory, spill_root
 
 __all__ = [
     "BLOCK_BYTES",
@@ -54,12 +56,20 @@ BLOCK_BYTES: Final = 64 << 10
 7.1 MB for 3.9, 278 MB of text 14.2 for 10.3. Loads and queries take the same time. In blocks of 32 KiB DuckDB
 leaves integers uncompressed: 5,900 small dumps take 14.8 MB for 7.4."""
 
-CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+_Config = dict[str, str | bool | int | float | list[str]]
+
+CONFIG: Final[_Config] = {
     # Without these DuckDB takes a SQLite file for its own and downloads an extension to read it.
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
 }
 """Configuration of every connection. DuckDB refuses a second, different one in the same process."""
+
+_SEALED: Final[_Config] = {
+    "enable_external_access": False,
+    "lock_configuration": True,
+}
+"""What keeps the views and macros of a file that somebody else made from all other files."""
 
 UNBORN: Final = ".xbuf-new-"
 """Start of the name of the folder that a new database is made in."""
@@ -145,6 +155,7 @@ def open_database(
     path: _Path,
     *,
     read_only: bool = False,
+    unsafe: bool = False,
     wait_seconds: float = 0.0,
     memory_limit: str | None = None,
     threads: int | None = None,
@@ -155,7 +166,10 @@ def open_database(
 
     Args:
         path: the database file; always a file, never a URL or `:memory:`.
-        read_only: open beside other readers, change nothing.
+        read_only: open beside other readers, change nothing. The connection cannot reach other files, and its
+            settings are locked: the file may come from anybody.
+        unsafe: with `read_only`, leave other files within reach and settings open. In one process the
+            connections to one database are all `unsafe`, or none.
         wait_seconds: how long to try again while another process holds the file.
         memory_limit: DuckDB's limit for this process, e.g. "400MB"; its default is 80 % of the memory.
         threads: DuckDB's threads for this process; its default is one a core.
@@ -167,20 +181,21 @@ def open_database(
         DatabaseError: it is missing or older (`read_only`), or the file system refuses.
     """
     shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
-    connection, schema = _open(shown, read_only, deadline)
+    settings: _Config = dict(_SEALED) if read_only and not unsafe else {}
+    if memory_limit is not None:
+        settings["memory_limit"] = memory_limit
+    if threads is not None:
+        settings["threads"] = threads
+    connection, schema = _open(shown, read_only, deadline, settings)
     if schema.state != "current":
         connection.close()
         if read_only:
             raise _unready(shown, schema)
         _bring_to_head(shown, schema, deadline)
-        connection, schema = _open(shown, read_only, deadline)
+        connection, schema = _open(shown, read_only, deadline, settings)
         if schema.state != "current":
             connection.close()
             raise _unready(shown, schema)
-    if memory_limit is not None:
-        connection.execute("SET memory_limit = ?", [memory_limit])
-    if threads is not None:
-        connection.execute("SET threads = ?", [threads])
     return connection
 
 
@@ -208,7 +223,7 @@ def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:
     shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
     if not _exists(shown):
         raise _missing(shown)
-    connection, schema = _open(shown, False, deadline)
+    connection, schema = _open(shown, False, deadline, {})
     connection.close()
     if schema.state != "current":
         _bring_to_head(shown, schema, deadline)
@@ -221,7 +236,7 @@ def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
     Raises what `open_database(read_only=True)` raises for files that cannot be opened at all.
     """
     shown = os.fspath(path)
-    connection, schema = _open(shown, True, time.monotonic() + wait_seconds)
+    connection, schema = _open(shown, True, time.monotonic() + wait_seconds, _SEALED)
     with connection:
         names = [
             name
@@ -253,7 +268,9 @@ def revisions() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in (migrations_dir() / "versions").glob("[0-9]*.py")))
 
 
-def _open(path: str, read_only: bool, deadline: float) -> tuple[duckdb.DuckDBPyConnection, _Schema]:
+def _open(
+    path: str, read_only: bool, deadline: float, settings: _Config
+) -> tuple[duckdb.DuckDBPyConnection, _Schema]:
     """Connect and look at the schema; a missing file is created unless `read_only`."""
     check_path(path)
     if not _exists(path):
@@ -262,10 +279,18 @@ def _open(path: str, read_only: bool, deadline: float) -> tuple[duckdb.DuckDBPyC
         _create(path)
     # Made absolute, a path such as sqlite:x or s3://x is a file name like any other.
     target = os.path.abspath(path)
-    connection = _attempt(path, deadline, lambda: duckdb.connect(target, read_only=read_only, config=CONFIG))
     try:
-        # In a notebook DuckDB prints a bar to stdout for what takes longer than two seconds.
-        connection.execute("SET enable_progress_bar = false")
+        config = {**CONFIG, **settings, "temp_directory": spill_directory(path)}
+    except OSError as error:
+        raise DatabaseError(
+            f"{spill_root()}: no directory can be made for what DuckDB cannot keep in memory"
+            f" ({error.strerror}); name another folder with TMPDIR"
+        ) from error
+    connection = _attempt(path, deadline, lambda: duckdb.connect(target, read_only=read_only, config=config))
+    try:
+        # In a notebook DuckDB prints a bar to stdout for what takes longer than two seconds. The pragma also
+        # works where settings are locked.
+        connection.execute("PRAGMA disable_progress_bar")
         return connection, _inspect(connection, path)
     except BaseException:
         connection.close()
@@ -301,21 +326,28 @@ def _exists(path: str) -> bool:
 
 def _inspect(connection: duckdb.DuckDBPyConnection, path: str) -> _Schema:
     """Tell whose schema the file holds; raises NotADatabase when it is not ours."""
+    # By their full names: a macro of the file could have the name of any function.
+    ours = "database_name = system.main.current_database() AND NOT internal"
     try:
         kinds = connection.execute(
-            "SELECT type FROM duckdb_databases() WHERE database_name = current_database()"
+            "SELECT type FROM system.main.duckdb_databases()"
+            " WHERE database_name = system.main.current_database()"
         ).fetchall()
-        names = {
-            name
-            for (name,) in connection.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
-                " AND NOT internal UNION ALL"
-                " SELECT view_name FROM duckdb_views() WHERE database_name = current_database()"
-                " AND NOT internal"
-            ).fetchall()
-        }
+        tables, views = (
+            {str(name) for (name,) in connection.execute(query).fetchall()}
+            for query in (
+                f"SELECT table_name FROM system.main.duckdb_tables() WHERE {ours}",
+                f"SELECT view_name FROM system.main.duckdb_views() WHERE {ours} AND schema_name = 'main'",
+            )
+        )
+        if disguised := views & {"alembic_version", *TABLES}:
+            raise NotADatabase(
+                f"{path}: {', '.join(sorted(disguised))}: a view in the place of a table; xbuf did not make"
+                " this file, and runs nothing in it: name another with --db"
+            )
+        names = tables | views
         found = []
-        if "alembic_version" in names:
+        if "alembic_version" in tables:
             found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
     except duckdb.Error as error:
         raise explain(path, error) from error

@@ -103,7 +103,7 @@ def read_saved(staging: Path) -> Known:
     import pyarrow.parquet as pq
 
     try:
-        return _group(_rows(pq.read_table(staging / _SAVED)))
+        return _group(_rows(pq.read_table(staging / _SAVED, partitioning=None)))
     except (OSError, pa.ArrowException):
         return {}
 
@@ -113,10 +113,12 @@ def add_staged(known: Known, parts: Sequence[str]) -> None:
     import pyarrow.parquet as pq
 
     for part in parts:
-        runs = pq.read_table(os.path.join(part, "runs.parquet"), columns=["run_no", "dump_dir", "stem"])
+        runs = pq.read_table(
+            os.path.join(part, "runs.parquet"), columns=["run_no", "dump_dir", "stem"], partitioning=None
+        )
         places = {run_no: (directory, stem) for run_no, directory, stem in _rows(runs)}
         columns = ["run_no", "role", "file_name", "file_bytes", "mtime_ns", "content_sha256"]
-        files = pq.read_table(os.path.join(part, "run_files.parquet"), columns=columns)
+        files = pq.read_table(os.path.join(part, "run_files.parquet"), columns=columns, partitioning=None)
         rows = [(row[0], *places[row[0]], *row[1:]) for row in sorted(_rows(files))]
         for place, staged in _group(rows).items():
             known.setdefault(place, []).extend(KnownRun(STAGED_RUN, run.files) for run in staged)

@@ -12,6 +12,10 @@ from ingest.database.tables import RUN_TABLES, TABLES
 if TYPE_CHECKING:
     import duckdb
 
+# Below a folder such as `date=2026-11-20` DuckDB would read the folder's name as a column.
+_RUNS: Final = "read_parquet($runs, hive_partitioning = false)"
+_FILES: Final = "read_parquet($files, hive_partitioning = false)"
+
 MEMORY_MIB: Final = 256
 """DuckDB's memory limit for a load. What does not fit goes to its temporary directory; on 981 MB of text
 that costs no time, and the process stays at 330 MB instead of 1,280."""
@@ -73,10 +77,10 @@ def load_parts(
         connection.execute(f"SET {setting}")
     # By identity, not by the numbers that the parts were staged with: others may have changed the database.
     connection.execute(
-        """
+        f"""
         CREATE OR REPLACE TEMP TABLE staged_runs AS
         WITH staged AS (
-            SELECT * EXCLUDE (completes) FROM read_parquet($runs)
+            SELECT * EXCLUDE (completes) FROM {_RUNS}
             QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
         ),
         held AS (
@@ -88,7 +92,7 @@ def load_parts(
                 -- The text of a module whose protobuf came alone.
                 SELECT s.run_no, r.run_id
                 FROM staged AS s
-                JOIN read_parquet($files) AS f ON f.run_no = s.run_no AND f.role = 'proto'
+                JOIN {_FILES} AS f ON f.run_no = s.run_no AND f.role = 'proto'
                 JOIN runs AS r ON (r.dump_dir, r.stem) = (s.dump_dir, s.stem)
                     AND list_contains(r.format, 'protobuf_alone')
                 JOIN run_files AS m ON m.run_id = r.run_id AND m.content_sha256 = f.content_sha256
@@ -97,7 +101,7 @@ def load_parts(
         ),
         completed AS (
             SELECT DISTINCT h.run_no, h.run_id
-            FROM held AS h JOIN read_parquet($files) AS f USING (run_no)
+            FROM held AS h JOIN {_FILES} AS f USING (run_no)
             ANTI JOIN run_files AS m
                 ON m.run_id = h.run_id AND m.role = f.role
                 AND m.content_sha256 IS NOT DISTINCT FROM f.content_sha256
@@ -129,7 +133,7 @@ def load_parts(
             by_table[table] = _count(
                 connection.execute(
                     f'INSERT INTO "{table}" BY NAME SELECT m.run_id, p.* EXCLUDE (run_no)'
-                    " FROM read_parquet($files) AS p JOIN (SELECT run_no, run_id FROM staged_runs) AS m"
+                    f" FROM {_FILES} AS p JOIN (SELECT run_no, run_id FROM staged_runs) AS m"
                     " USING (run_no)",
                     {"files": files},
                 )
@@ -174,7 +178,7 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -
             greatest = ", ".join(f"coalesce(max({column}), 0)" for column in columns)
             row = connection.execute(
                 f"SELECT greatest({greatest}, 0) FROM (SELECT {sums}"
-                " FROM (SELECT *, row_number() OVER () AS row FROM read_parquet($files))"
+                f" FROM (SELECT *, row_number() OVER () AS row FROM {_FILES})"
                 f" GROUP BY row // {_VECTOR_ROWS})",
                 {"files": files},
             ).fetchone()

@@ -35,6 +35,9 @@ from ingest.version import VERSION
 __all__ = ["Exported", "Restored", "export_database", "import_export"]
 
 _MANIFEST: Final = "xbuf-export.json"
+_FILE: Final = "read_parquet($file, hive_partitioning = false)"
+_BATCH_ROWS: Final = 100_000
+"""Rows in memory at once, and in a row group of the file."""
 _TABLES: Final = ("imports", "rejects", "runs", "run_labels", *RUN_TABLES)
 
 
@@ -73,6 +76,8 @@ def export_database(database: str, directory: str, *, wait_seconds: float = 0.0)
         UsageError: the directory is there already and not empty.
         DatabaseError: as `open_database(read_only=True)`; also when the directory cannot be written.
     """
+    import pyarrow as pa
+
     place = _absolute(directory)
     if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
         raise UsageError(f"{directory}: is there already; export to a new directory")
@@ -91,7 +96,7 @@ def export_database(database: str, directory: str, *, wait_seconds: float = 0.0)
             os.chmod(unnamed, stat.S_IMODE(os.stat(os.path.join(unnamed, "runs")).st_mode))
             os.rename(unnamed, place)
             sync(os.path.dirname(place))
-        except (OSError, duckdb.Error) as error:
+        except (OSError, duckdb.Error, pa.ArrowException) as error:
             raise _cannot_write(place, error) from error
         finally:
             shutil.rmtree(unnamed, ignore_errors=True)
@@ -134,15 +139,23 @@ def _absolute(directory: str) -> str:
 
 
 def _write(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> int:
+    """Write a table as Parquet, and return its rows.
+
+    Through Arrow: the connection itself cannot write files.
+    """
+    import pyarrow.parquet as pq
+
     folder.mkdir()
-    target = str(folder / "data.parquet").replace("'", "''")
+    target = folder / "data.parquet"
     order = "ORDER BY ALL" if table in ("imports", "rejects", "runs") else ""
-    row = connection.execute(
-        f"COPY (FROM \"{table}\" {order}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
-    ).fetchone()
-    assert row is not None
-    sync(str(folder / "data.parquet"))
-    return int(row[0])
+    reader = connection.execute(f'FROM "{table}" {order}').to_arrow_reader(_BATCH_ROWS)
+    rows = 0
+    with pq.ParquetWriter(target, reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    sync(str(target))
+    return rows
 
 
 def _cannot_write(place: str, error: Exception) -> DatabaseError:
@@ -194,7 +207,7 @@ def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Re
     _map(connection, "run_map", "run_id", "runs", same_run, files["runs"])
     connection.execute(
         "UPDATE run_map SET is_new = true WHERE NOT is_new AND old IN ("
-        " SELECT e.run_id FROM read_parquet($file) AS e JOIN run_map AS r ON r.old = e.run_id"
+        f" SELECT e.run_id FROM {_FILE} AS e JOIN run_map AS r ON r.old = e.run_id"
         " ANTI JOIN run_files AS d ON d.run_id = r.new AND d.role = e.role"
         " AND d.content_sha256 IS NOT DISTINCT FROM e.content_sha256)",
         {"file": files["run_files"]},
@@ -219,7 +232,7 @@ def _map(
         CREATE OR REPLACE TEMP TABLE {name} AS
         WITH held AS (
             SELECT e.{key} AS old, max(d.{key}) AS new
-            FROM read_parquet($file) AS e LEFT JOIN "{table}" AS d ON {same}
+            FROM {_FILE} AS e LEFT JOIN "{table}" AS d ON {same}
             GROUP BY e.{key}
         )
         SELECT
@@ -241,7 +254,7 @@ def _map(
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, file: str) -> int:
     """Insert the rows of new runs and imports with their new numbers; columns that are gone are left out."""
     columns = {name for (name, *_) in connection.execute(f'DESCRIBE "{table}"').fetchall()}
-    described = connection.execute("DESCRIBE FROM read_parquet($file)", {"file": file}).fetchall()
+    described = connection.execute(f"DESCRIBE FROM {_FILE}", {"file": file}).fetchall()
     kept = [name for (name, *_) in described if name in columns]
     numbers = {"run_id": "r.new", "import_id": "i.new"}
     selected = ", ".join(f'{numbers.get(name, f"""p."{name}" """)} AS "{name}"' for name in kept)
@@ -255,7 +268,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, file: str) -> int
             conditions.append("i.is_new")
     return _count(
         connection,
-        f'INSERT INTO "{table}" BY NAME SELECT {selected} FROM read_parquet($file) AS p{joins}'
+        f'INSERT INTO "{table}" BY NAME SELECT {selected} FROM {_FILE} AS p{joins}'
         f" WHERE {' AND '.join(conditions)}",
         {"file": file},
     )

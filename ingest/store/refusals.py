@@ -33,7 +33,10 @@ _REFUSALS = (
         "{path}: a newer DuckDB wrote this file ({detail}); upgrade xbuf",
     ),
     _Refusal(
-        re.compile(r"not a valid DuckDB database|Extension \"sqlite\"|not an extension", re.IGNORECASE),
+        re.compile(
+            r"not a valid DuckDB database|Extension \"sqlite\"|not an extension|Loading external extensions",
+            re.IGNORECASE,
+        ),
         NotADatabase,
         "{path}: is no DuckDB database; it is left untouched: name another with --db",
     ),
