@@ -1,18 +1,19 @@
--- title: Donation honoured or missed
+-- title: Donation honoured, unused or missed
 -- question: Which parameters share their memory with a result, and which could have?
--- note: honoured: the parameter's allocation also leaves the program. missed: it does not, though a result of the same
---   type, dimensions and size has an allocation of its own, or though the module declares it as an alias. no fit: neither.
---   Each result is matched with one parameter only. Only the HLO text or protobuf beside a dump tells what is declared.
+-- note: honoured: the parameter's allocation also leaves the program. unused: it does not, though the module declares it.
+--   missed: it is not declared, though a result of the same type, dimensions, size and memory space has an allocation of
+--   its own. no fit: there is no such result. Each result is matched with one parameter only, declared ones first. Only the
+--   HLO text or protobuf beside a dump says what is declared; without them unused ones count as missed or no fit.
 -- example: --status missed
 -- parameter top BIGINT = 50: rows to show
--- parameter status VARCHAR = 'all' in (all, honoured, missed, no fit): only these
+-- parameter status VARCHAR = 'all' in (all, honoured, unused, missed, no fit): only these
 -- column run_id BIGINT: number of the run
--- column status VARCHAR: honoured, missed or no fit
+-- column status VARCHAR: honoured, unused, missed or no fit
 -- column size_bytes BIGINT [bytes]: size of the parameter's allocation
 -- column parameter_number BIGINT: number of the parameter, from 0
 -- column name VARCHAR: name that the program gave it, else its instruction
 -- column result VARCHAR: value that shares its memory, or that could have
--- column declared VARCHAR: may or must, as the module's input_output_alias declares; none; NULL if not told
+-- column declared VARCHAR: may or must, as the module's input_output_alias declares; none; NULL without HLO
 -- column shape VARCHAR: shape of the parameter
 -- column parameter_index VARCHAR: which part of the parameter; {} is the whole
 -- column allocation_index BIGINT: number of the parameter's allocation
@@ -31,15 +32,15 @@ large AS MATERIALIZED (
         FROM selected_runs($run, $label, $module) AS r
         JOIN allocations AS a ON a.run_id = r.run_id AND a.parameter_number IS NOT NULL
         LEFT JOIN alone AS x ON x.run_id = a.run_id AND x.size_bytes = a.size_bytes
-        WHERE $status IN ('honoured', 'no fit') OR (NOT a.maybe_live_out AND x.run_id IS NOT NULL)
+        WHERE $status IN ('honoured', 'unused', 'no fit') OR (NOT a.maybe_live_out AND x.run_id IS NOT NULL)
         ORDER BY a.size_bytes DESC
         LIMIT 50 * $top
     ) AS l
     HAVING $top IS NOT NULL
 ),
 cut AS MATERIALIZED (
-    -- Whether a donation was missed is told by allocations of one size, and the largest come first: where those of the
-    -- largest sizes fill the result, the others need no look.
+    -- Whether a donation was missed is decided by allocations of one size, and the largest come first: where those of the
+    -- largest sizes fill the result, the others need no look. Those that are declared are always looked at.
     SELECT CASE WHEN count(*) >= $top THEN any_value(l.bytes) ELSE 0 END AS least_bytes
     FROM large AS l
     LEFT JOIN donations((SELECT x.bytes FROM large AS x), $run, $label, $module) AS d
@@ -51,7 +52,7 @@ shown AS MATERIALIZED (
     FROM donations((SELECT least_bytes FROM cut), $run, $label, $module) AS j
     WHERE $status = 'all' OR j.status = $status
     ORDER BY
-        CASE j.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
+        list_position(['unused', 'missed', 'honoured', 'no fit'], j.status),
         j.size_bytes DESC, j.run_id, j.parameter_number, j.allocation_index
     LIMIT $top
 ),
@@ -89,7 +90,7 @@ LEFT JOIN "values" AS f ON f.run_id = s.run_id AND f.value_id = s.fitting_id
 LEFT JOIN donated AS d ON d.run_id = s.run_id AND d.allocation_index = s.allocation_index
 LEFT JOIN hlo_modules AS h ON h.run_id = s.run_id
 ORDER BY
-    CASE s.status WHEN 'missed' THEN 0 WHEN 'honoured' THEN 1 ELSE 2 END,
+    list_position(['unused', 'missed', 'honoured', 'no fit'], s.status),
     s.size_bytes DESC, s.run_id, s.parameter_number, s.allocation_index;
 
 EXECUTE donation(top := 50, status := 'all', run := NULL, label := NULL, module := NULL);

@@ -171,8 +171,8 @@ def test_the_stack_of_a_value_begins_with_the_outermost_call(connection: duckdb.
     assert connection.execute("FROM stack_of(1, 9)").fetchall() == []
 
 
-def test_a_declared_donation_that_does_not_share_is_missed(connection: duckdb.DuckDBPyConnection) -> None:
-    """A parameter in the module's input_output_alias without the result's allocation is missed."""
+def test_a_declared_donation_that_does_not_share_is_unused(connection: duckdb.DuckDBPyConnection) -> None:
+    """A parameter in the module's input_output_alias without the result's allocation is unused."""
     create_temporary(connection)
     connection.execute(
         "INSERT INTO runs (run_id, import_id, dump_dir, stem, ingested_at, has_values, has_ranges) "
@@ -194,4 +194,4 @@ def test_a_declared_donation_that_does_not_share_is_missed(connection: duckdb.Du
     assert ask(connection, "donation", *rows) == [("p0", "no fit", None), ("p1", "no fit", None)]
     connection.execute("INSERT INTO hlo_modules (run_id, name, is_scheduled) VALUES (1, 'm', true)")
     connection.execute("INSERT INTO aliases VALUES (1, '{}', 1, '{}', 'may')")
-    assert ask(connection, "donation", *rows) == [("p1", "missed", "may"), ("p0", "no fit", "none")]
+    assert ask(connection, "donation", *rows) == [("p1", "unused", "may"), ("p0", "no fit", "none")]
