@@ -8,6 +8,7 @@
 -- column color BIGINT: memory space
 -- column space VARCHAR: its name
 -- column place VARCHAR: host or device
+-- column memory VARCHAR: physical memory that it lies in; colors of one memory share its bytes
 -- column bytes BIGINT [bytes]: allocations without thread-local ones
 -- column percent DOUBLE [percent]: share of the run's allocations without thread-local ones
 -- column module VARCHAR: module of the run
@@ -20,6 +21,7 @@ SELECT
     a.color,
     any_value(s.space) AS space,
     any_value(s.place) AS place,
+    any_value(s.memory) AS memory,
     (coalesce(sum(a.size_bytes) FILTER (a.kind <> 'thread-local'), 0))::BIGINT AS bytes,
     100.0 * bytes / nullif(sum(bytes) OVER (PARTITION BY a.run_id), 0) AS percent,
     any_value(r.module) AS module,
