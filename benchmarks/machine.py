@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import duckdb
 import pyarrow
 
-from ingest.store.workers import default_jobs
+from ingest.staging.workers import default_jobs
 
 
 def describe() -> str:

@@ -1,8 +1,8 @@
 """What DuckDB alone needs for the finished rows: `python -m benchmarks.plain_load FOLDER DATABASE [tuned]`.
 
 The rows of an import, every column of them, lie in one Parquet file a table; they go into a new database of
-the same schema, in one transaction. `tuned` uses the settings of `ingest.store.load`. Prints the seconds from
-opening the database to its being closed.
+the same schema, in one transaction. `tuned` uses the settings of `ingest.pipeline.load`. Prints the seconds
+from opening the database to its being closed.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import duckdb
 
-from ingest.store.creation import create_at_head
-from ingest.store.database import CONFIG
-from ingest.store.load import SETTINGS
+from ingest.database.connect import CONFIG
+from ingest.database.creation import create_at_head
+from ingest.pipeline.load import SETTINGS
 
 
 def export_rows(database: Path, folder: Path) -> int:

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ingest.database.connect import open_database
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
-from ingest.store.database import open_database
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import sys
 import tempfile
 import time
 
-import ingest.store.arrow_rows  # noqa: F401 - its import is not what is measured
+import ingest.staging.arrow_rows  # noqa: F401 - its import is not what is measured
 from ingest.dump.find import discover
-from ingest.store.journal import open_journal
-from ingest.store.stage import Task
-from ingest.store.workers import stage_tasks
+from ingest.pipeline.journal import open_journal
+from ingest.staging.stage import Task
+from ingest.staging.workers import stage_tasks
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ingest.database.connect import open_database
     from ingest.dump.find import discover
     from ingest.dump.parse import parse_dump, parse_set
     from ingest.dump.parsed import ParsedDump
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
         UsageError,
         XbufError,
     )
-    from ingest.importer import ImportSummary, Progress, import_dumps
-    from ingest.store.database import open_database
+    from ingest.pipeline.importer import ImportSummary, Progress, import_dumps
 
 __all__ = [
     "Allocation",
@@ -111,8 +111,8 @@ _MODULES = {
         "UsageError",
         "XbufError",
     ),
-    "ingest.importer": ("ImportSummary", "Progress", "import_dumps"),
-    "ingest.store.database": ("open_database",),
+    "ingest.pipeline.importer": ("ImportSummary", "Progress", "import_dumps"),
+    "ingest.database.connect": ("open_database",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -1,16 +1,16 @@
 """Alembic environment of xbuf.
 
-`ingest.store.migrate` hands over an open connection. Run by hand, from the top of a checkout, it opens the
+`ingest.database.migrate` hands over an open connection. Run by hand, from the top of a checkout, it opens the
 database that `-x db=PATH` names:
 
     alembic -c migrations/alembic.ini -x db=scratch.duckdb upgrade head
     alembic -c migrations/alembic.ini -x db=scratch.duckdb check
     alembic -c migrations/alembic.ini -x db=scratch.duckdb revision --autogenerate --rev-id 0002_words -m W
 
-A new revision is named NNNN_words (the name of its file too), sets `ingest.store.database.HEAD`, and changes
-`ingest.database.tables` in the same commit. It writes its columns out: tables.py moves on, a released
+A new revision is named NNNN_words (the name of its file too), sets `ingest.database.connect.HEAD`, and
+changes `ingest.database.tables` in the same commit. It writes its columns out: tables.py moves on, a released
 revision never does. Until 0.1.0 is released there is only the first, which
-`python -m ingest.store.migrate` writes anew.
+`python -m ingest.database.migrate` writes anew.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sqlalchemy import ARRAY, Connection
 from sqlalchemy.types import TypeEngine
 
 from ingest.database.metadata import Compressed, metadata
+from ingest.database.migrate import open_engine
 from ingest.errors import UsageError
-from ingest.store.migrate import open_engine
 
 
 def _render(kind: str, item: Any, autogen_context: AutogenContext) -> str | Literal[False]:

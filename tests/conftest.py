@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from hypothesis import settings
 
-from ingest.store.database import open_database
+from ingest.database.connect import open_database
 
 # The default deadline of 200 ms an example measures the machine's load, not the code.
 settings.register_profile("xbuf", deadline=None)

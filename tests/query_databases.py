@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from ingest.importer import import_dumps
+from ingest.pipeline.importer import import_dumps
 from ingest.query.catalog import shipped
 from ingest.query.header import Value
 from ingest.query.install import install_queries

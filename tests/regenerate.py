@@ -11,13 +11,13 @@ from pathlib import Path
 
 import duckdb
 
+from ingest.database.connect import open_database
 from ingest.database.reference import reference as tables_reference
 from ingest.query.catalog import shipped
 from ingest.query.docs import reference
 from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
 from ingest.query.run import bind, run_query
-from ingest.store.database import open_database
 from tests.query_databases import GOLDEN, TESTS, load_demonstration
 
 DOCS = TESTS.parent / "docs" / "queries.md"

@@ -19,12 +19,12 @@ from benchmarks.plain_load import export_rows, load_rows
 from benchmarks.process import run
 from benchmarks.report import CHART, DOCUMENT, RESULTS, chart, filled, read_results
 from benchmarks.runs import SMALL, Runs, Table, save
+from ingest.database.connect import open_database
 from ingest.dump import features
 from ingest.dump.find import discover
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
-from ingest.importer import import_dumps
-from ingest.store.database import open_database
+from ingest.pipeline.importer import import_dumps
 from tests.dump_sets import DumpSet, committed_sets
 from tests.render import render
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from ingest.cli.db import db
+from ingest.database.connect import HEAD
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError
-from ingest.store.database import HEAD
 
 
 def invoke(*arguments: str | Path) -> str:

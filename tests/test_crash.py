@@ -21,14 +21,14 @@ from textwrap import dedent
 import duckdb
 import pytest
 
+import ingest.database.connect as database_module
 import ingest.resources
-import ingest.store.database as database_module
 from ingest import import_dumps
+from ingest.database.connect import HEAD, status
+from ingest.database.publish import publish_snapshot
+from ingest.maintenance.portable import export_database
+from ingest.pipeline.history import read_history
 from ingest.resources import migrations_dir
-from ingest.store.database import HEAD, status
-from ingest.store.history import read_history
-from ingest.store.portable import export_database
-from ingest.store.publish import publish_snapshot
 from tests.content import differences, orphans
 from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
 from tests.reliability.kills import ROOT, WAYS, Site, Tally, Way, attack, command, compare_whole, count_steps
@@ -293,9 +293,9 @@ def test_a_kill_between_migrations_leaves_a_whole_schema(
     code = """
         import sys
         from pathlib import Path
-        import ingest.resources, ingest.store.database
+        import ingest.resources, ingest.database.connect
         ingest.resources._PACKAGE = Path(sys.argv[1])
-        ingest.store.database.HEAD = "9003_next"
+        ingest.database.connect.HEAD = "9003_next"
         from ingest import import_dumps
         import_dumps([sys.argv[2]], sys.argv[3], jobs=1)
         """

@@ -18,12 +18,12 @@ from textwrap import dedent
 import duckdb
 import pytest
 
+import ingest.database.connect as database_module
 import ingest.resources
-import ingest.store.database as database_module
+from ingest.database.connect import HEAD, open_database, revisions, status, upgrade
+from ingest.database.refusals import explain
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
-from ingest.store.database import HEAD, open_database, revisions, status, upgrade
-from ingest.store.refusals import explain
 
 NEXT = "9999_next"
 NEXT_REVISION = f"""
@@ -121,7 +121,7 @@ def test_opening_at_head_does_not_import_sqlalchemy(database: Path) -> None:
     done = run_python(
         """
         import sys
-        from ingest.store.database import open_database
+        from ingest.database.connect import open_database
         open_database(sys.argv[1]).close()
         print(sorted({"alembic", "sqlalchemy", "pyarrow", "numpy"} & set(sys.modules)))
         """,
@@ -177,7 +177,7 @@ def test_two_processes_may_create_the_same_database(tmp_path: Path) -> None:
     """Both find a database at head; neither sees the other's half-made file."""
     path = tmp_path / "new.duckdb"
     code = (
-        "import sys; from ingest.store.database import open_database;"
+        "import sys; from ingest.database.connect import open_database;"
         " open_database(sys.argv[1], wait_seconds=30).close()"
     )
     processes = [
@@ -317,7 +317,7 @@ def test_the_log_of_another_database_is_refused(database: Path, tmp_path: Path) 
     done = run_python(
         """
         import os, sys
-        from ingest.store.database import open_database
+        from ingest.database.connect import open_database
         connection = open_database(sys.argv[1])
         connection.execute("INSERT INTO run_labels VALUES (1, 'a', 'b')")
         os._exit(9)
@@ -353,8 +353,8 @@ def test_a_folder_without_write_permission_is_named(database: Path) -> None:
         """
         import ctypes, os, sys
         from ingest.errors import DatabaseError
-        from ingest.store.database import open_database, status
-        import ingest.store.migrate
+        from ingest.database.connect import open_database, status
+        import ingest.database.migrate
         os.chdir(sys.argv[1])
         os.chmod(".", 0o555)
         if os.getuid() == 0:
@@ -385,7 +385,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
         """
         import resource, signal, sys
         from ingest.errors import DatabaseError
-        from ingest.store.database import open_database
+        from ingest.database.connect import open_database
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         try:
@@ -523,7 +523,7 @@ def test_a_migration_that_is_killed_leaves_the_old_schema(database: Path, tmp_pa
     done = run_python(
         """
         import sys
-        from ingest.store.migrate import alembic_config, apply_migrations
+        from ingest.database.migrate import alembic_config, apply_migrations
         config = alembic_config()
         config.set_main_option("script_location", sys.argv[2])
         apply_migrations(sys.argv[1], config=config)
@@ -542,7 +542,7 @@ def test_creating_that_is_killed_leaves_no_database(tmp_path: Path) -> None:
     done = run_python(
         """
         import os, signal, sys
-        import ingest.store.database as database
+        import ingest.database.connect as database
         database._sync = lambda path: os.kill(os.getpid(), signal.SIGKILL)
         database.open_database(sys.argv[1])
         """,

@@ -10,11 +10,11 @@ import pytest
 
 from ingest.dump.find import discover
 from ingest.dump.sets import DumpSet
-from ingest.store import stage
-from ingest.store.arrow_rows import TYPES, batch_tables, write_tables
-from ingest.store.batch import COLUMNS
-from ingest.store.few_rows import write_few
-from ingest.store.stage import Staged, Task, stage_sets
+from ingest.staging import stage
+from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
+from ingest.staging.batch import COLUMNS
+from ingest.staging.few_rows import write_few
+from ingest.staging.stage import Staged, Task, stage_sets
 
 DATA = Path(__file__).parent / "data"
 
@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_no_fault_of_the_dump(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB's error becomes the system's, which ends the import instead of rejecting a dump."""
-    from ingest.store.batch import Batch
+    from ingest.staging.batch import Batch
 
     batch = Batch()
     batch.add_schedule(0, 0, ["add.1"])

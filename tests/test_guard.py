@@ -10,11 +10,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.errors import NotADatabase, UsageError
+from ingest.maintenance.portable import export_database
 from ingest.query.guard import REFUSED_FUNCTIONS, check_reads_only
 from ingest.query.run import run_sql
-from ingest.store.database import open_database
-from ingest.store.portable import export_database
 
 READING = (
     "FROM runs",

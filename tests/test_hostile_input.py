@@ -468,7 +468,7 @@ def import_after(change: Callable[[], None], folder: Path, database: Path) -> Im
         change()
         return found
 
-    with patch("ingest.plan.discover", then_change):
+    with patch("ingest.pipeline.plan.discover", then_change):
         return import_dumps([folder], database, jobs=1)
 
 
@@ -555,7 +555,7 @@ def test_what_xbuf_fails_on_is_rejected_alone(
             raise RecursionError("too deep")
         return parse_set(files, *arguments)
 
-    monkeypatch.setattr("ingest.store.stage.parse_set", fail_on_b)
+    monkeypatch.setattr("ingest.staging.stage.parse_set", fail_on_b)
     summary = import_dumps([folder], database, jobs=1)
     assert (summary.loaded, summary.rejected) == (2, 1)
     [(file, kind, message)] = rows(database, "SELECT file, kind, message FROM rejects")
@@ -572,7 +572,7 @@ def test_a_failure_beside_a_dump_is_a_notice(
     def fail(*_: Any) -> Any:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ingest.store.stage.read_siblings", fail)
+    monkeypatch.setattr("ingest.staging.stage.read_siblings", fail)
     write(tmp_path / "dumps", {f"x{PRIMARY}": TINY, "x.txt": b"HloModule x\n"})
     assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
     [(kind, message)] = rows(database, "SELECT kind, message FROM notices")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-import ingest.reading
+import ingest.pipeline.reading
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.runs import rejects
 from tests.dump_sets import DATA, dump_sets
@@ -269,7 +269,7 @@ def test_finished_dumps_are_not_delayed(dumps: Path, database: Path, monkeypatch
     """Whole files load at once, however young they are: without the pause before a second look."""
     for path in dumps.iterdir():
         os.utime(path)
-    monkeypatch.setattr(ingest.reading, "RETRY_SECONDS", 300)
+    monkeypatch.setattr(ingest.pipeline.reading, "RETRY_SECONDS", 300)
     assert load(database, dumps).loaded == 5
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import ingest.reading
+import ingest.pipeline.reading
 from ingest import UsageError, discover, import_dumps, open_database
 from ingest.cli.ingest import ingest as command
 from ingest.events import Event, NothingFound
@@ -71,7 +71,7 @@ def test_everything_found_is_accounted_for(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Found is the sum of loaded, unchanged, rejected and unfinished, also where there is no set."""
-    monkeypatch.setattr(ingest.reading, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(ingest.pipeline.reading, "RETRY_SECONDS", 0)
     dumps = tmp_path / "dumps"
     write(dumps / f"old{PRIMARY}")
     import_dumps(dumps, database, jobs=1)
@@ -108,7 +108,7 @@ def test_a_file_that_may_not_be_read_is_rejected_at_once(
             raise PermissionError(13, "Permission denied", path)
         return real(path, *arguments, **options)
 
-    monkeypatch.setattr(ingest.reading, "RETRY_SECONDS", 300)
+    monkeypatch.setattr(ingest.pipeline.reading, "RETRY_SECONDS", 300)
     monkeypatch.setattr(os, "open", refuse)
     summary = import_dumps(closed.parent, database, jobs=1)
     assert (summary.found, summary.rejected, summary.unfinished) == (1, 1, 0)

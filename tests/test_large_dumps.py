@@ -16,9 +16,9 @@ import pytest
 
 from ingest.dump.find import discover
 from ingest.dump.source import BlockReader
-from ingest.store import large, second_look
-from ingest.store.large import stage_large
-from ingest.store.stage import Staged, Task, stage_sets
+from ingest.staging import large, second_look
+from ingest.staging.large import stage_large
+from ingest.staging.stage import Staged, Task, stage_sets
 from tests.dump_sets import DumpSet, committed_sets
 
 Rows = dict[str, list[tuple[Any, ...]]]

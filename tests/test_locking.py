@@ -19,19 +19,19 @@ from typing import TypeVar
 import duckdb
 import pytest
 
-import ingest.store.publish as publish_module
-import ingest.store.window as window_module
+import ingest.database.publish as publish_module
+import ingest.database.window as window_module
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
+from ingest.database.hold import ReadHold
+from ingest.database.import_lock import import_lock, lock_holder
+from ingest.database.publish import publish_snapshot
+from ingest.database.window import write_window
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
-from ingest.store.compact import compact_database
-from ingest.store.hold import ReadHold
-from ingest.store.import_lock import import_lock, lock_holder
-from ingest.store.journal import read_journals, staging_folder
-from ingest.store.known import keep_known, write_known
-from ingest.store.publish import publish_snapshot
-from ingest.store.window import write_window
+from ingest.maintenance.compact import compact_database
+from ingest.pipeline.journal import read_journals, staging_folder
+from ingest.pipeline.known import keep_known, write_known
 from tests.content import differences
 from tests.dump_sets import DATA
 from tests.reliability.day import HOURS, IDLE_HOUR, live_through
@@ -349,7 +349,7 @@ def test_a_window_that_fails_throws_the_copy_away(
 
 def test_a_short_reader_of_a_large_file_is_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copying takes longer than the reader stays, the file is changed in place."""
-    monkeypatch.setattr("ingest.store.window.COPY_BYTES_PER_SECOND", 1.0)
+    monkeypatch.setattr("ingest.database.window.COPY_BYTES_PER_SECOND", 1.0)
     with Shell(site.database, read_only=True) as reader:
         timer = threading.Timer(0.4, reader.kill)
         timer.start()
@@ -410,7 +410,7 @@ def test_a_hold_ends_with_its_parent(site: Site) -> None:
     """A killed import keeps nobody out."""
     code = """
         import os, sys
-        from ingest.store.hold import ReadHold
+        from ingest.database.hold import ReadHold
         hold = ReadHold.take(sys.argv[1])
         assert hold is not None
         os.kill(os.getpid(), 9)

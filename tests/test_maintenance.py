@@ -25,16 +25,16 @@ from ingest.cli.doctor import doctor
 from ingest.cli.forget import forget
 from ingest.cli.imports import imports
 from ingest.cli.portable import export, import_export
+from ingest.database.import_lock import import_lock
 from ingest.database.tables import RUN_TABLES
 from ingest.errors import DatabaseError, DatabaseLocked, UsageError
-from ingest.store.compact import compact_database
-from ingest.store.doctor import examine
-from ingest.store.forget import Selection, forget_runs, plan_forget
-from ingest.store.history import read_history
-from ingest.store.import_lock import import_lock
-from ingest.store.journal import open_journal, staging_folder
-from ingest.store.portable import export_database
-from ingest.store.portable import import_export as take_in
+from ingest.maintenance.compact import compact_database
+from ingest.maintenance.doctor import examine
+from ingest.maintenance.forget import Selection, forget_runs, plan_forget
+from ingest.maintenance.portable import export_database
+from ingest.maintenance.portable import import_export as take_in
+from ingest.pipeline.history import read_history
+from ingest.pipeline.journal import open_journal, staging_folder
 from tests.content import differences, orphans
 from tests.dump_sets import DATA
 from tests.reliability.disk import as_ordinary_user

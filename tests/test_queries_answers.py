@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from ingest.importer import import_dumps
+from ingest.database.connect import open_database
+from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary
-from ingest.store.database import open_database
 from tests.query_databases import DATA, ask
 
 

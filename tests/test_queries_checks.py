@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.dump.shapes import padded_bytes, parse_shape
-from ingest.importer import import_dumps
-from ingest.store.database import open_database
+from ingest.pipeline.importer import import_dumps
 from tests.query_databases import DATA, rows_as_dicts
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.query import install
 from ingest.query.blocks import read_blocks
 from ingest.query.catalog import shipped
 from ingest.query.header import SavedQuery, literal
 from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
-from ingest.store.database import open_database
 
 
 @pytest.mark.parametrize("name", list(shipped()))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ingest.importer import import_dumps
-from ingest.store.database import open_database
+from ingest.database.connect import open_database
+from ingest.pipeline.importer import import_dumps
 from tests.query_databases import DATA, ask
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from ingest.query.run import bind
-from ingest.store.database import open_database
 from tests.query_databases import load_demonstration
 
 # A query that needs a value of its own to do its work, besides its defaults.

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ingest.store.database import open_database
-from ingest.store.spill import remove_left_over, spill_directory, spill_root
+from ingest.database.connect import open_database
+from ingest.database.spill import remove_left_over, spill_directory, spill_root
 
 _SPILL = """
 import sys
-from ingest.store.database import open_database
+from ingest.database.connect import open_database
 with open_database(sys.argv[1], read_only=True, memory_limit="40MB", threads=1) as connection:
     connection.execute("CREATE TEMP TABLE a AS SELECT hash(range) AS h FROM range(8_000_000)")
     print(connection.execute("SELECT current_setting('temp_directory')").fetchone()[0], flush=True)

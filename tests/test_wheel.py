@@ -105,7 +105,7 @@ def test_an_installed_wheel_creates_and_opens_a_database(installed: Path, tmp_pa
     """The migrations are found inside the package, away from any checkout."""
     code = (
         "from ingest.resources import migrations_dir, queries_dir\n"
-        "from ingest.store.database import open_database, status\n"
+        "from ingest.database.connect import open_database, status\n"
         "open_database('xbuf.duckdb').close()\n"
         "print(migrations_dir(), queries_dir(), status('xbuf.duckdb').readable, sep='\\n')\n"
     )

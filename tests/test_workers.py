@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ingest.dump.sets import DumpSet, Member
-from ingest.store.stage import Task
-from ingest.store.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
+from ingest.staging.stage import Task
+from ingest.staging.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
 
 
 def tasks_of(sizes: list[int]) -> list[Task]:

@@ -11,7 +11,7 @@ from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
-    from ingest.store.database import DatabaseStatus
+    from ingest.database.connect import DatabaseStatus
 
 _STATES = {
     "current": "at head",
@@ -43,7 +43,7 @@ def upgrade(database: str, wait: float) -> None:
     Example:
       xbuf db upgrade --db xbuf.duckdb
     """
-    from ingest.store.database import upgrade as upgrade_database
+    from ingest.database.connect import upgrade as upgrade_database
 
     done = upgrade_database(database, wait_seconds=wait)
     if done.before == done.after:
@@ -64,7 +64,7 @@ def compact(database: str, wait: float) -> None:
     Example:
       xbuf db compact --db xbuf.duckdb
     """
-    from ingest.store.compact import compact_database
+    from ingest.maintenance.compact import compact_database
 
     done = compact_database(database, wait_seconds=wait, on_wait=say_waiting)
     click.echo(f"{escape(done.path)}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
@@ -80,7 +80,7 @@ def status(database: str, format_: str) -> None:
     Example:
       xbuf db status --format json
     """
-    from ingest.store.database import status as read_status
+    from ingest.database.connect import status as read_status
 
     found = read_status(database)
     click.echo(json.dumps(_as_json(found)) if format_ == "json" else _as_table(found))

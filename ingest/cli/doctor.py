@@ -27,8 +27,8 @@ def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
     Example:
       xbuf doctor --db xbuf.duckdb
     """
+    from ingest.maintenance.doctor import examine
     from ingest.query.cells import escape
-    from ingest.store.doctor import examine
 
     code = ExitCode.OK
     for finding in examine(database, full=full):

@@ -12,7 +12,7 @@ from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say, say_wa
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
-    from ingest.store.forget import Forgotten
+    from ingest.maintenance.forget import Forgotten
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -57,7 +57,7 @@ def forget(
     Example:
       xbuf forget --older-than 30d
     """
-    from ingest.store.forget import Selection, forget_runs, plan_forget
+    from ingest.maintenance.forget import Selection, forget_runs, plan_forget
 
     selection = Selection(runs, import_id, directory, labels, older_than)
     if yes:

@@ -13,8 +13,8 @@ import click
 from ingest.cli.terminal import DATABASE_OPTION, say
 
 if TYPE_CHECKING:
+    from ingest.pipeline.history import HistoryEntry
     from ingest.query.table import Table
-    from ingest.store.history import HistoryEntry
 
 _COLUMNS = (
     ("import", True),
@@ -43,7 +43,7 @@ def imports(database: str, limit: int, format_: str) -> None:
     Example:
       xbuf imports --limit 5
     """
-    from ingest.store.history import read_history
+    from ingest.pipeline.history import read_history
 
     entries = read_history(database)
     shown = entries[:limit]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ingest.events import Event
-    from ingest.importer import ImportSummary, Progress
+    from ingest.pipeline.importer import ImportSummary, Progress
 
 
 @click.command(
@@ -92,7 +92,7 @@ def ingest(
     Example:
       xbuf-ingest /tmp/xla_dump --label jax=0.10.2
     """
-    from ingest.importer import import_dumps
+    from ingest.pipeline.importer import import_dumps
 
     words = _Words(quiet, fail_if_empty)
     try:

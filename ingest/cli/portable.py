@@ -20,8 +20,8 @@ def export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf export backup-2026-11-20
     """
+    from ingest.maintenance.portable import export_database
     from ingest.query.cells import escape
-    from ingest.store.portable import export_database
 
     done = export_database(database, directory, wait_seconds=wait)
     rows = dict(done.rows)
@@ -39,8 +39,8 @@ def import_export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf import-export backup-2026-11-20 --db restored.duckdb
     """
+    from ingest.maintenance.portable import import_export as take_in
     from ingest.query.cells import escape
-    from ingest.store.portable import import_export as take_in
 
     done = take_in(directory, database, wait_seconds=wait, on_wait=say_waiting)
     click.echo(

@@ -204,7 +204,7 @@ def shell(arguments: tuple[str, ...], database: str, write: bool) -> None:
     Example:
       xbuf shell -c "FROM saved_queries"
     """
-    from ingest.store.database import open_database
+    from ingest.database.connect import open_database
 
     program = shutil.which("duckdb") or shutil.which("duckdb", path=str(Path(sys.executable).parent))
     if program is None:
@@ -334,7 +334,7 @@ def _tell_missing(connection: duckdb.DuckDBPyConnection, saved: SavedQuery, valu
 
 def _open(database: str, unsafe: bool) -> duckdb.DuckDBPyConnection:
     """Open a database to read; unless `unsafe`, SQL can reach nothing else."""
-    from ingest.store.database import open_database
+    from ingest.database.connect import open_database
 
     return open_database(database, read_only=True, unsafe=unsafe)
 

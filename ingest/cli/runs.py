@@ -61,9 +61,9 @@ def rejects(database: str, limit: int, format_: str) -> None:
 
 
 def _print_rejects(database: str, limit: int) -> None:
+    from ingest.database.connect import open_database
     from ingest.query.catalog import shipped
     from ingest.query.run import bind, run_query
-    from ingest.store.database import open_database
 
     query = shipped().load("load_failures")
     with open_database(database, read_only=True) as connection:
@@ -81,10 +81,10 @@ def print_query(
     database: str, name: str, parameters: dict[str, int | str | None], format_: str, heading: str = ""
 ) -> None:
     """Print the result of a shipped query; say on stderr why there is none."""
+    from ingest.database.connect import open_database
     from ingest.query.catalog import shipped
     from ingest.query.formats import write_text
     from ingest.query.run import bind, run_query, why_empty
-    from ingest.store.database import open_database
 
     query = shipped().load(name)
     values = bind(query, parameters)

@@ -49,11 +49,11 @@ def show(run: int, database: str, top: int, format_: str) -> None:
 
 def _print_stacks(database: str, run: int, top: int) -> None:
     """Print which lines of the user's program the buffers at the peak come from."""
+    from ingest.database.connect import open_database
     from ingest.hlo.frames import FrameworkRule, Stacks, format_stack
     from ingest.hlo.records import SourceFrame
     from ingest.query.blocks import create_temporary
     from ingest.query.cells import escape
-    from ingest.store.database import open_database
 
     with open_database(database, read_only=True) as connection:
         create_temporary(connection)
@@ -82,7 +82,7 @@ def _print_stacks(database: str, run: int, top: int) -> None:
 
 def _facts(database: str, run: int) -> dict[str, Any]:
     """Read what `runs` tells of the run, and its labels and notices."""
-    from ingest.store.database import open_database
+    from ingest.database.connect import open_database
 
     with open_database(database, read_only=True) as connection:
         cursor = connection.execute("FROM runs WHERE run_id = ?", [run])

@@ -1,1 +1,4 @@
-"""The database file: what its tables are."""
+"""The database file: its tables, making, opening and upgrading it, locks, the write window, snapshots.
+
+Nothing is imported here: `--help` must not pay for DuckDB and SQLAlchemy.
+"""

@@ -1,6 +1,7 @@
 """The tables as SQLAlchemy's metadata: what Alembic compares a database with and generates revisions from.
 
-SQLAlchemy takes a fifth of a second to import: only `ingest.store.migrate` and what Alembic runs come here.
+SQLAlchemy takes a fifth of a second to import: only `ingest.database.migrate` and what Alembic runs come
+here.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Origin = Literal["row", "text", "shape", "instruction", "module", "computed", "l
 * text: a shape or an instruction text, verbatim, kept once for each distinct one;
 * shape: the field of the same name of `ingest.dump.shapes.Shape`;
 * instruction: the field of the same name of `ingest.dump.instructions.Instruction`, or what the HLO module
-  says where that knows better (`ingest.store.siblings.Source`);
+  says where that knows better (`ingest.staging.siblings.Source`);
 * module: the HLO module alone;
 * computed: other columns of the row;
 * load: numbers that the database gives, and the time.
@@ -26,8 +26,8 @@ Origin = Literal["row", "text", "shape", "instruction", "module", "computed", "l
 Rows = Literal["dump", "set", "import"]
 """Where the rows of a table come from:
 
-* dump: collected by `ingest.store.batch`, and staged;
-* set: of the files of a dump set (`ingest.store.stage`), staged too;
+* dump: collected by `ingest.staging.batch`, and staged;
+* set: of the files of a dump set (`ingest.staging.stage`), staged too;
 * import: written by an import itself.
 """
 

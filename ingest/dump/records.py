@@ -1,7 +1,7 @@
 """What a parsed dump is: frozen records with every fact that the text holds.
 
 `ingest.dump.parse.parse_dump` makes a `Dump`; a renderer in the tests prints one back byte for byte. The
-bulk import keeps the same facts in columns instead (`ingest.store.batch`). Sizes and offsets are bytes,
+bulk import keeps the same facts in columns instead (`ingest.staging.batch`). Sizes and offsets are bytes,
 times are slots of the flattened schedule. A fact that the text does not tell is None.
 """
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 from ingest.dump.parse import ParsedDump, parse_set
 from ingest.errors import DumpError
 from ingest.hlo.proto import read_proto
-from ingest.store.arrow_rows import batch_tables
-from ingest.store.batch import Batch
-from ingest.store.siblings import (
+from ingest.staging.arrow_rows import batch_tables
+from ingest.staging.batch import Batch
+from ingest.staging.siblings import (
     NO_SIBLINGS,
     ROLES,
     Siblings,

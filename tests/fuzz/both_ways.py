@@ -19,11 +19,11 @@ import pyarrow as pa
 from ingest.dump.parse import parse_set
 from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
-from ingest.store import large, pieces, second_look
-from ingest.store.arrow_rows import batch_tables
-from ingest.store.batch import Batch
-from ingest.store.large import InThisProcess, LargeDump
-from ingest.store.stage import Rejected, Task, reject, run_row
+from ingest.staging import large, pieces, second_look
+from ingest.staging.arrow_rows import batch_tables
+from ingest.staging.batch import Batch
+from ingest.staging.large import InThisProcess, LargeDump
+from ingest.staging.stage import Rejected, Task, reject, run_row
 from tests.fuzz.outcome import Outcome, Violation, rejected
 from tests.fuzz.stored import as_task
 

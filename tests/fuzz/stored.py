@@ -12,10 +12,10 @@ from pathlib import Path
 
 import duckdb
 
+from ingest.database.connect import open_database
 from ingest.dump.sets import DumpSet, Member
-from ingest.store.database import open_database
-from ingest.store.load import load_parts
-from ingest.store.stage import Task, stage_sets
+from ingest.pipeline.load import load_parts
+from ingest.staging.stage import Task, stage_sets
 
 ENDINGS = {
     "primary": "-buffer-assignment.txt",

@@ -31,7 +31,7 @@ from typing import Any
 
 import duckdb
 
-from ingest.store.history import read_history
+from ingest.pipeline.history import read_history
 from tests.content import differences, orphans
 from tests.dump_sets import DATA
 from tests.shells import Shell

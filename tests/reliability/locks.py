@@ -24,10 +24,10 @@ from pathlib import Path
 import duckdb
 
 from ingest import import_dumps
+from ingest.database.connect import open_database
+from ingest.database.window import sync
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
-from ingest.store.database import open_database
-from ingest.store.window import sync
 from tests.dump_sets import DATA
 from tests.reliability.kills import ROOT
 from tests.shells import Shell, ShellError
@@ -40,7 +40,7 @@ _IMPORTER = """
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
-import ingest.importer as importer
+import ingest.pipeline.importer as importer
 def stop():
     print("here", flush=True)
     sys.stdin.readline()

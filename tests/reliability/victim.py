@@ -22,19 +22,19 @@ _KINDS = ("open", "os.", "shutil.", "subprocess.", "tempfile.")
 
 
 def _forget(_: str, database: str) -> None:
-    from ingest.store.forget import Selection, forget_runs
+    from ingest.maintenance.forget import Selection, forget_runs
 
     forget_runs(database, Selection(import_id=1), wait_seconds=20)
 
 
 def _compact(_: str, database: str) -> None:
-    from ingest.store.compact import compact_database
+    from ingest.maintenance.compact import compact_database
 
     compact_database(database, wait_seconds=20)
 
 
 def _restore(directory: str, database: str) -> None:
-    from ingest.store.portable import import_export
+    from ingest.maintenance.portable import import_export
 
     import_export(directory, database, wait_seconds=20)
 
@@ -57,20 +57,20 @@ def main() -> int:
     parser.add_argument("--kill-when", default="", help="count only steps that this text occurs in")
     arguments = parser.parse_args()
 
-    import ingest.importer
-    import ingest.store.history
-    import ingest.store.workers
+    import ingest.pipeline.history
+    import ingest.pipeline.importer
+    import ingest.staging.workers
     from ingest.errors import XbufError
 
-    ingest.store.workers.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
-    ingest.store.workers.INLINE_BYTES = 0  # type: ignore[misc]
-    ingest.store.history.LOAD_ROWS = LOAD_ROWS  # type: ignore[misc]
+    ingest.staging.workers.CHUNK_SETS = CHUNK_SETS  # type: ignore[misc]
+    ingest.staging.workers.INLINE_BYTES = 0  # type: ignore[misc]
+    ingest.pipeline.history.LOAD_ROWS = LOAD_ROWS  # type: ignore[misc]
     steps = _count_steps(os.path.dirname(os.path.abspath(arguments.database)), arguments)
     try:
         if arguments.change:
             _CHANGES[arguments.change](arguments.dumps, arguments.database)
         else:
-            ingest.importer.import_dumps(
+            ingest.pipeline.importer.import_dumps(
                 [arguments.dumps],
                 arguments.database,
                 jobs=arguments.jobs,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from ingest.database.connect import open_database
+from ingest.database.import_lock import OnWait
 from ingest.display import display
 from ingest.errors import UsageError
-from ingest.store.change import change_database
-from ingest.store.database import open_database
-from ingest.store.import_lock import OnWait
-from ingest.store.load import delete_runs
+from ingest.maintenance.change import change_database
+from ingest.pipeline.load import delete_runs
 
 if TYPE_CHECKING:
     import duckdb

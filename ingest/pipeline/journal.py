@@ -3,9 +3,10 @@
     xbuf.duckdb.staging/                    readable by its owner alone; may be deleted between imports
         20261120T190412.113820-1f0c9a3e/    one folder an import
             import.json                     when it started, on what; how it ended
-            part-0-0000000/ …               complete parts (`ingest.store.stage`)
+            part-0-0000000/ …               complete parts (`ingest.staging.stage`)
         copy-9x0tq4/                        a copy of the database that is being changed
-        known.parquet                       what the database held after the last load (`ingest.store.known`)
+        known.parquet                       what the database held after the last load
+                                            (`ingest.pipeline.known`)
 
 A folder of an import that is still there when the next one starts belongs to one that was killed, could
 not get the database, or found nothing worth a write. The next load takes its parts along, under an import
@@ -25,10 +26,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ingest.store.refusals import explain
+from ingest.database.refusals import explain
 
 if TYPE_CHECKING:
-    from ingest.store.stage import Rejected
+    from ingest.staging.stage import Rejected
 
 __all__ = [
     "ImportRecord",
@@ -217,7 +218,7 @@ def _is_journal(path: Path) -> bool:
 
 def _read_record(directory: Path) -> ImportRecord | None:
     """Return the record of a journal; None when it is not there or not whole."""
-    from ingest.store.stage import Rejected
+    from ingest.staging.stage import Rejected
 
     try:
         fields = json.loads((directory / _RECORD).read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@
     a writer has it         wait, then DatabaseLocked; nothing is changed
 
 The way by copy holds the file against writers from before the copy until after the renaming
-(`ingest.store.hold`), so that no change made elsewhere can get lost with the file that is replaced.
+(`ingest.database.hold`), so that no change made elsewhere can get lost with the file that is replaced.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
+from ingest.database.connect import UNBORN, open_database
+from ingest.database.hold import ReadHold
+from ingest.database.import_lock import OnWait
+from ingest.database.refusals import explain
 from ingest.errors import DatabaseError, DatabaseLocked
-from ingest.store.database import UNBORN, open_database
-from ingest.store.hold import ReadHold
-from ingest.store.import_lock import OnWait
-from ingest.store.refusals import explain
 
 if TYPE_CHECKING:
     from os import stat_result

@@ -6,8 +6,8 @@ from typing import Final
 
 import duckdb
 
+from ingest.database.connect import BLOCK_BYTES, CONFIG, HEAD, STORAGE_VERSION
 from ingest.database.ddl import creation
-from ingest.store.database import BLOCK_BYTES, CONFIG, HEAD, STORAGE_VERSION
 
 __all__ = ["NEW_FILE", "create_at_head"]
 

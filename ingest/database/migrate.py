@@ -1,6 +1,6 @@
 """Running the migrations: the one place that imports SQLAlchemy and Alembic.
 
-They cost about a third of a second to import, so `ingest.store.database` comes here only for a database
+They cost about a third of a second to import, so `ingest.database.connect` comes here only for a database
 whose schema is not at head.
 """
 
@@ -20,10 +20,10 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.pool import NullPool
 
+from ingest.database.connect import CONFIG, STORAGE_VERSION
+from ingest.database.creation import NEW_FILE
 from ingest.database.ddl import version_comments
 from ingest.resources import migrations_dir
-from ingest.store.creation import NEW_FILE
-from ingest.store.database import CONFIG, STORAGE_VERSION
 
 __all__ = [
     "alembic_config",

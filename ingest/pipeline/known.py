@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ingest.database.refusals import explain
 from ingest.display import display
-from ingest.store.refusals import explain
 
 if TYPE_CHECKING:
     import duckdb

@@ -14,11 +14,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ingest.database.connect import check_path, explain, open_database, status
+from ingest.database.hold import ReadHold
+from ingest.database.import_lock import OnWait
+from ingest.database.window import held, sync
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
-from ingest.store.database import check_path, explain, open_database, status
-from ingest.store.hold import ReadHold
-from ingest.store.import_lock import OnWait
-from ingest.store.window import held, sync
 
 __all__ = ["Snapshot", "check_place", "publish_snapshot"]
 

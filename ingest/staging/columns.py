@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.store.memory import release_freed
+from ingest.staging.memory import release_freed
 
 _PARTS: Final = 8
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from ingest.database.refusals import command_line, explain
 from ingest.errors import DatabaseLocked
-from ingest.store.refusals import command_line, explain
 
 __all__ = ["import_lock", "lock_file", "lock_holder"]
 

@@ -18,7 +18,7 @@ from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import BlockReader
 from ingest.dump.used_values import scan_used_values
 from ingest.errors import DumpError
-from ingest.store.pieces import value_lines
+from ingest.staging.pieces import value_lines
 
 
 def first_unreadable(file: str) -> DumpError | None:
@@ -57,7 +57,7 @@ def require_same_values(values: pa.Table, file: str, start: Section) -> None:
     """Raise what differs first between the value lines, by id, and `Used values` in a file.
 
     Args:
-        values: the value lines, as `ingest.store.pieces.AllocationPiece` holds them.
+        values: the value lines, as `ingest.staging.pieces.AllocationPiece` holds them.
         file: the file with `Used values`.
         start: section in which its text begins.
     """

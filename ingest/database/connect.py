@@ -21,11 +21,11 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 import duckdb
 
+from ingest.database.refusals import explain
+from ingest.database.spill import spill_directory, spill_root
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
-from ingest.store.refusals import explain
-from ingest.store.spill import spill_directory, spill_root
 
 __all__ = [
     "BLOCK_BYTES",
@@ -370,7 +370,7 @@ def _inspect(connection: duckdb.DuckDBPyConnection, path: str) -> _Schema:
 def _bring_to_head(path: str, schema: _Schema, deadline: float) -> None:
     if schema.state == "newer":
         raise _unready(path, schema)
-    from ingest.store.migrate import apply_migrations
+    from ingest.database.migrate import apply_migrations
 
     _attempt(path, deadline, lambda: apply_migrations(os.path.abspath(path)))
 
@@ -381,7 +381,7 @@ def _create(path: str, queries_of: str | None = None) -> None:
     The file is made in a private folder beside its place and linked there, so of two processes that create
     it at once one wins and the other opens what it finds.
     """
-    from ingest.store.creation import create_at_head
+    from ingest.database.creation import create_at_head
 
     place = os.path.realpath(path)
     folder, name = os.path.split(place)

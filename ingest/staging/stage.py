@@ -27,9 +27,9 @@ from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
-from ingest.store.batch import Batch
-from ingest.store.known import KnownRun
-from ingest.store.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
+from ingest.pipeline.known import KnownRun
+from ingest.staging.batch import Batch
+from ingest.staging.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
 
 _Parsed = TypeVar("_Parsed")
 
@@ -170,7 +170,7 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
 
 def _stage_in_pieces(task: Task, part: str) -> Staged:
     """Stage a set that turned out to be large: a compressed one, or one that has grown."""
-    from ingest.store.large import InThisProcess, stage_large
+    from ingest.staging.large import InThisProcess, stage_large
 
     return stage_large(task, part, InThisProcess(), 1)
 
@@ -194,7 +194,7 @@ def write_run_tables(
     directory: str, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
     """Write the staged rows of `runs` and `run_files`."""
-    from ingest.store.arrow_rows import table_of, write_tables
+    from ingest.staging.arrow_rows import table_of, write_tables
 
     write_tables(
         {"runs": table_of(_RUN_COLUMNS, runs), "run_files": table_of(_FILE_COLUMNS, files)}, directory
@@ -206,11 +206,11 @@ def _write(
 ) -> None:
     """Write all rows of a part; without Arrow where they are few and it is not imported yet."""
     if batch.size <= FEW_ROWS and "pyarrow" not in sys.modules:
-        from ingest.store.few_rows import write_few
+        from ingest.staging.few_rows import write_few
 
         write_few(directory, batch, {"runs": (_RUN_COLUMNS, runs), "run_files": (_FILE_COLUMNS, files)})
         return
-    from ingest.store.arrow_rows import batch_tables, write_tables
+    from ingest.staging.arrow_rows import batch_tables, write_tables
 
     write_tables(batch_tables(batch), directory)
     write_run_tables(directory, runs, files)

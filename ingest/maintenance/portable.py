@@ -22,14 +22,14 @@ from typing import Any, Final
 
 import duckdb
 
+from ingest.database.connect import HEAD, open_database, revisions
+from ingest.database.import_lock import OnWait
 from ingest.database.tables import RUN_TABLES
+from ingest.database.window import sync
 from ingest.errors import DatabaseError, UsageError
+from ingest.maintenance.change import change_database
+from ingest.pipeline.load import delete_runs
 from ingest.query.install import install_queries
-from ingest.store.change import change_database
-from ingest.store.database import HEAD, open_database, revisions
-from ingest.store.import_lock import OnWait
-from ingest.store.load import delete_runs
-from ingest.store.window import sync
 from ingest.version import VERSION
 
 __all__ = ["Exported", "Restored", "export_database", "import_export"]

@@ -1,9 +1,9 @@
 """Stage one large dump set piece by piece, on all workers, within bounded memory.
 
 The coordinator reads the files in blocks and cuts them at record borders; workers scan the pieces and
-write their rows as Parquet at once (`ingest.store.pieces`). Only what the rules need of the whole dump stays
-in memory, in Arrow and numpy columns: some 100 bytes a value. The rules, their order and the rows are those
-of `ingest.dump.parse`.
+write their rows as Parquet at once (`ingest.staging.pieces`). Only what the rules need of the whole dump
+stays in memory, in Arrow and numpy columns: some 100 bytes a value. The rules, their order and the rows are
+those of `ingest.dump.parse`.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
 from ingest.dump.used_values import first_and_last
 from ingest.errors import DumpError
-from ingest.store.arrow_rows import batch_tables, write_tables
-from ingest.store.batch import Batch, PeakMatcher
-from ingest.store.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
-from ingest.store.memory import release_freed
-from ingest.store.pieces import (
+from ingest.staging.arrow_rows import batch_tables, write_tables
+from ingest.staging.batch import Batch, PeakMatcher
+from ingest.staging.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
+from ingest.staging.memory import release_freed
+from ingest.staging.pieces import (
     AllocationPiece,
     Fault,
     RangePiece,
@@ -90,9 +90,9 @@ from ingest.store.pieces import (
     stage_used_piece,
     value_lines,
 )
-from ingest.store.second_look import first_unreadable, require_same_values
-from ingest.store.siblings import NO_SIBLINGS, Source
-from ingest.store.stage import (
+from ingest.staging.second_look import first_unreadable, require_same_values
+from ingest.staging.siblings import NO_SIBLINGS, Source
+from ingest.staging.stage import (
     Staged,
     Task,
     file_rows,
@@ -645,7 +645,7 @@ class InThisProcess(Executor):
 
 
 def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged:
-    """Stage one large set as a part of its own; the same result as `ingest.store.stage.stage_sets`."""
+    """Stage one large set as a part of its own; the same result as `ingest.staging.stage.stage_sets`."""
     unnamed = f"{part}.tmp"
     os.mkdir(unnamed, mode=0o700)
     result = Staged()

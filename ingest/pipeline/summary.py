@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ingest.store.stage import Rejected
+    from ingest.staging.stage import Rejected
 
 __all__ = ["ImportSummary", "Progress"]
 

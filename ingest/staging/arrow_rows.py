@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from ingest.database.tables import staged_types, types_of
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
-from ingest.store.batch import COLUMNS, LOCATED_COLUMNS, Batch
-from ingest.store.siblings import Source
+from ingest.staging.batch import COLUMNS, LOCATED_COLUMNS, Batch
+from ingest.staging.siblings import Source
 
 TYPES: Final[dict[str, pa.DataType]] = {
     "BIGINT": pa.int64(),

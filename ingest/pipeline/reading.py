@@ -9,15 +9,15 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.refusals import explain
 from ingest.errors import XbufError
 from ingest.events import Event, SetRejected
-from ingest.store.journal import Journal, staging_folder
-from ingest.store.refusals import explain
-from ingest.store.workers import stage_tasks
-from ingest.summary import Progress
+from ingest.pipeline.journal import Journal, staging_folder
+from ingest.pipeline.summary import Progress
+from ingest.staging.workers import stage_tasks
 
 if TYPE_CHECKING:
-    from ingest.store.stage import Rejected, Staged, Task
+    from ingest.staging.stage import Rejected, Staged, Task
 
 __all__ = ["Outcome", "read_tasks", "reading_failed", "set_names", "set_rejected"]
 

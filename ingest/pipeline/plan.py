@@ -8,20 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, NothingFound, Planned
-from ingest.reading import set_rejected
-from ingest.store.database import open_database
-from ingest.store.journal import staging_folder
-from ingest.store.known import Known, KnownRun, is_unchanged, read_known, read_saved
-from ingest.summary import ImportSummary
+from ingest.pipeline.journal import staging_folder
+from ingest.pipeline.known import Known, KnownRun, is_unchanged, read_known, read_saved
+from ingest.pipeline.reading import set_rejected
+from ingest.pipeline.summary import ImportSummary
 
 if TYPE_CHECKING:
-    from ingest.store.stage import Rejected, Task
+    from ingest.staging.stage import Rejected, Task
 
 __all__ = ["as_reject", "find_sets", "nothing_found", "plan_only", "plan_tasks"]
 
@@ -54,7 +54,7 @@ def plan_tasks(
             changed.append((number, dump_set, runs))
     if not changed:
         return [], len(sets)
-    from ingest.store.stage import Task  # imports all that reads dumps: 0.1 s
+    from ingest.staging.stage import Task  # imports all that reads dumps: 0.1 s
 
     tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
     return tasks, len(sets) - len(tasks)
@@ -74,7 +74,7 @@ def nothing_found(names: Sequence[str]) -> NothingFound:
 
 
 def _without_siblings(dump_set: DumpSet) -> DumpSet:
-    from ingest.store.siblings import ROLES
+    from ingest.staging.siblings import ROLES
 
     return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
 
@@ -92,7 +92,7 @@ def _known_files(known: Known) -> set[tuple[str, str]]:
 
 def as_reject(problem: Problem) -> Rejected:
     """Return what keeps a file or directory from being searched, as a reject."""
-    from ingest.store.stage import Rejected
+    from ingest.staging.stage import Rejected
 
     return Rejected(display(problem.path), None, None, None, "unreadable", display(problem.message), None)
 

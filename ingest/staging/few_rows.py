@@ -1,6 +1,6 @@
 """Write the rows of a small batch as Parquet without Arrow and NumPy, whose import takes longer than that.
 
-The rows go to DuckDB as JSON, one text a table. What is written is what `ingest.store.arrow_rows` writes; a
+The rows go to DuckDB as JSON, one text a table. What is written is what `ingest.staging.arrow_rows` writes; a
 test compares the two over real dumps.
 """
 
@@ -13,12 +13,12 @@ from typing import Any
 
 import duckdb
 
+from ingest.database.connect import CONFIG
 from ingest.database.tables import staged_types, types_of
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
-from ingest.store.batch import COLUMNS, LOCATED_COLUMNS, Batch
-from ingest.store.database import CONFIG
-from ingest.store.siblings import Source
+from ingest.staging.batch import COLUMNS, LOCATED_COLUMNS, Batch
+from ingest.staging.siblings import Source
 
 __all__ = ["write_few"]
 

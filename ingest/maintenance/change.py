@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ingest.database.import_lock import OnWait, import_lock
+from ingest.database.window import Window, finish_replacements, write_window
 from ingest.errors import DatabaseError
-from ingest.store.import_lock import OnWait, import_lock
-from ingest.store.journal import staging_folder
-from ingest.store.known import keep_known, write_known
-from ingest.store.window import Window, finish_replacements, write_window
+from ingest.pipeline.journal import staging_folder
+from ingest.pipeline.known import keep_known, write_known
 
 __all__ = ["change_database", "exclusive"]
 

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from ingest.store.database import open_database
-from ingest.store.import_lock import lock_holder
-from ingest.store.journal import ImportRecord, Journal, count_staged, read_journals
-from ingest.store.load import load_parts
+from ingest.database.connect import open_database
+from ingest.database.import_lock import lock_holder
+from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_journals
+from ingest.pipeline.load import load_parts
 
 __all__ = [
     "HistoryEntry",

@@ -11,13 +11,13 @@ from typing import Any, Final, Literal
 
 import duckdb
 
+from ingest.database.connect import HEAD, UNBORN, open_database, status
+from ingest.database.import_lock import lock_holder
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked
+from ingest.pipeline.history import read_history
+from ingest.pipeline.journal import count_staged, read_journals, staging_folder
 from ingest.query.digest import installed_digest, shipped_digest
-from ingest.store.database import HEAD, UNBORN, open_database, status
-from ingest.store.history import read_history
-from ingest.store.import_lock import lock_holder
-from ingest.store.journal import count_staged, read_journals, staging_folder
 from ingest.version import VERSION
 
 __all__ = ["Finding", "examine"]

@@ -1,4 +1,4 @@
-"""Scan and stage the pieces of a large dump: what the workers of `ingest.store.large` do.
+"""Scan and stage the pieces of a large dump: what the workers of `ingest.staging.large` do.
 
 A piece that cannot be read raises. A rule that it breaks is a `Fault` instead: whether that is what the dump
 is rejected for depends on the pieces that are not scanned yet (`Rule`). So it is with a `LateError`, which
@@ -32,11 +32,11 @@ from ingest.dump.records import Notice
 from ingest.dump.source import FileRange, read_range
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
 from ingest.errors import DumpError
-from ingest.store.arrow_rows import batch_tables, write_tables
-from ingest.store.batch import Batch
-from ingest.store.columns import as_list
-from ingest.store.memory import release_freed
-from ingest.store.siblings import Source
+from ingest.staging.arrow_rows import batch_tables, write_tables
+from ingest.staging.batch import Batch
+from ingest.staging.columns import as_list
+from ingest.staging.memory import release_freed
+from ingest.staging.siblings import Source
 
 Where = tuple[int, str, str]
 """Run number, part directory, suffix of the piece's files."""

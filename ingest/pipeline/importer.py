@@ -19,6 +19,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths
+from ingest.database.connect import HEAD, check_path, open_database
+from ingest.database.connect import create as create_database
+from ingest.database.import_lock import import_lock
+from ingest.database.publish import check_place as check_snapshot_place
+from ingest.database.publish import publish_snapshot
+from ingest.database.window import finish_replacements, write_window
 from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.errors import (
@@ -40,15 +46,9 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
-from ingest.plan import as_reject, find_sets, nothing_found, plan_only, plan_tasks
-from ingest.query.digest import installed_digest, shipped_digest
-from ingest.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
-from ingest.store.database import HEAD, check_path, open_database
-from ingest.store.database import create as create_database
-from ingest.store.history import close_unfinished_imports, last_rejects, load_journal, update_times
-from ingest.store.import_lock import import_lock
-from ingest.store.journal import Journal, left_behind, open_journal, staging_folder, timestamp
-from ingest.store.known import (
+from ingest.pipeline.history import close_unfinished_imports, last_rejects, load_journal, update_times
+from ingest.pipeline.journal import Journal, left_behind, open_journal, staging_folder, timestamp
+from ingest.pipeline.known import (
     Known,
     add_staged,
     has_saved_known,
@@ -57,20 +57,20 @@ from ingest.store.known import (
     read_saved,
     write_known,
 )
-from ingest.store.memory import rare_collections, release_freed
-from ingest.store.publish import check_place as check_snapshot_place
-from ingest.store.publish import publish_snapshot
-from ingest.store.window import finish_replacements, write_window
-from ingest.store.workers import default_jobs
-from ingest.summary import ImportSummary, Progress
+from ingest.pipeline.plan import as_reject, find_sets, nothing_found, plan_only, plan_tasks
+from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
+from ingest.pipeline.summary import ImportSummary, Progress
+from ingest.query.digest import installed_digest, shipped_digest
+from ingest.staging.memory import rare_collections, release_freed
+from ingest.staging.workers import default_jobs
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
 
-    from ingest.store.history import LoadedJournal
-    from ingest.store.stage import Task
-    from ingest.store.window import Window
+    from ingest.database.window import Window
+    from ingest.pipeline.history import LoadedJournal
+    from ingest.staging.stage import Task
 
 
 __all__ = ["ImportSummary", "Progress", "import_dumps"]

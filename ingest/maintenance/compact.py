@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import duckdb
 
+from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
+from ingest.database.import_lock import OnWait
+from ingest.database.window import held, replace_database
 from ingest.errors import DatabaseError
-from ingest.store.change import exclusive
-from ingest.store.database import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
-from ingest.store.import_lock import OnWait
-from ingest.store.window import held, replace_database
+from ingest.maintenance.change import exclusive
 
 __all__ = ["Compaction", "compact_database"]
 

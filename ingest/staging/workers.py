@@ -1,7 +1,7 @@
 """Stage dump sets on all cores that this process may use.
 
 Small sets go to the workers in chunks, each of which becomes a part; a large set is cut into pieces that all
-workers share (`ingest.store.large`).
+workers share (`ingest.staging.large`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ingest.store.journal import Journal
-    from ingest.store.stage import Staged, Task
+    from ingest.pipeline.journal import Journal
+    from ingest.staging.stage import Staged, Task
 
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
@@ -58,7 +58,7 @@ def stage_tasks(
     """
     if not tasks:
         return
-    from ingest.store.stage import is_large, stage_sets
+    from ingest.staging.stage import is_large, stage_sets
 
     large = [task for task in tasks if is_large(task.dump_set)]
     chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
@@ -73,10 +73,10 @@ def stage_tasks(
         return
     from concurrent.futures import ProcessPoolExecutor  # imports multiprocessing's queues: 10 ms
 
-    import ingest.store.arrow_rows  # noqa: F401 - Arrow, once for all workers, who share its memory
+    import ingest.staging.arrow_rows  # noqa: F401 - Arrow, once for all workers, who share its memory
 
     if large:
-        from ingest.store.large import stage_large
+        from ingest.staging.large import stage_large
 
     with (
         ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool,

@@ -1,8 +1,8 @@
 """Collect the rows of many dumps, which are staged together.
 
 Rows are kept column by column in Python lists. Shapes and instruction texts repeat by the thousand, so each
-distinct text of a batch is kept once and parsed once. `ingest.store.arrow_rows` writes a batch as Parquet,
-`ingest.store.few_rows` one of few rows. A staged row carries `run_no`, the place of its dump in the import,
+distinct text of a batch is kept once and parsed once. `ingest.staging.arrow_rows` writes a batch as Parquet,
+`ingest.staging.few_rows` one of few rows. A staged row carries `run_no`, the place of its dump in the import,
 where the database has `run_id`.
 """
 
@@ -21,7 +21,7 @@ from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, SourceFrame
-from ingest.store.siblings import NO_SIBLINGS, Siblings, Source
+from ingest.staging.siblings import NO_SIBLINGS, Siblings, Source
 
 COLUMNS: Final = {
     table.name: types_of(table.name, "row") for table in TABLES.values() if table.rows == "dump"

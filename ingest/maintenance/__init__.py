@@ -1,0 +1,1 @@
+"""What keeps a database in order between imports: health, deleting, compacting, export."""

@@ -1,0 +1,1 @@
+"""From a dump set to rows in Parquet files, by workers, with no database open."""
