@@ -23,6 +23,7 @@ from typing import Any, Final
 import duckdb
 
 from ingest.database.connect import HEAD, open_database, revisions
+from ingest.database.identity import match_runs
 from ingest.database.import_lock import OnWait
 from ingest.database.tables import RUN_TABLES
 from ingest.database.window import sync
@@ -108,7 +109,7 @@ def import_export(
 ) -> Restored:
     """Take an export into a database, in one transaction; a missing database is made.
 
-    A run that the database has already (same directory, stem and content) stays as it is, unless the export
+    A run that the database has already (see `ingest.database.identity`) stays as it is, unless the export
     has more of its files: then it is completed. The others get new numbers, unless the database is empty:
     then all keep theirs. So do imports, which are the same when moment and host are.
 
@@ -201,16 +202,26 @@ def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Re
 
     `files` are patterns, as `read_parquet` takes them.
     """
-    same_run = "(d.dump_dir, d.stem, d.content_sha256) = (e.dump_dir, e.stem, e.content_sha256)"
-    same_import = "d.started_at = e.started_at AND d.host IS NOT DISTINCT FROM e.host"
-    _map(connection, "import_map", "import_id", "imports", same_import, files["imports"])
-    _map(connection, "run_map", "run_id", "runs", same_run, files["runs"])
     connection.execute(
-        "UPDATE run_map SET is_new = true WHERE NOT is_new AND old IN ("
-        f" SELECT e.run_id FROM {_FILE} AS e JOIN run_map AS r ON r.old = e.run_id"
-        " ANTI JOIN run_files AS d ON d.run_id = r.new AND d.role = e.role"
-        " AND d.content_sha256 IS NOT DISTINCT FROM e.content_sha256)",
+        "CREATE OR REPLACE TEMP TABLE matched_imports AS SELECT e.import_id AS old, max(d.import_id) AS new"
+        f" FROM {_FILE} AS e LEFT JOIN imports AS d"
+        " ON d.started_at = e.started_at AND d.host IS NOT DISTINCT FROM e.host GROUP BY e.import_id",
+        {"file": files["imports"]},
+    )
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE given_runs AS SELECT run_id AS number, dump_dir, stem FROM {_FILE}",
+        {"file": files["runs"]},
+    )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE given_files AS SELECT run_id AS number, role, content_sha256"
+        f" FROM {_FILE}",
         {"file": files["run_files"]},
+    )
+    match_runs(connection)
+    _map(connection, "import_map", "import_id", "imports", "FROM matched_imports")
+    _map(connection, "run_map", "run_id", "runs", "SELECT number AS old, run_id AS new FROM matched_runs")
+    connection.execute(
+        "UPDATE run_map SET is_new = true FROM matched_runs AS m WHERE m.number = old AND NOT m.is_held"
     )
     delete_runs(connection, "SELECT new FROM run_map JOIN runs ON runs.run_id = new WHERE is_new")
     rows = sum(_insert(connection, table, file) for table, file in files.items())
@@ -218,23 +229,20 @@ def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Re
         _count(connection, f"SELECT count(*) FROM {name} WHERE is_new = {is_new}")
         for name, is_new in (("run_map", True), ("run_map", False), ("import_map", True))
     )
-    for name in ("run_map", "import_map"):
+    for name in ("run_map", "import_map", "matched_runs", "matched_imports"):
         connection.execute(f"DROP TABLE {name}")
     return Restored(runs, known, imports, rows)
 
 
-def _map(
-    connection: duckdb.DuckDBPyConnection, name: str, key: str, table: str, same: str, file: str
-) -> None:
-    """Make a table of the export's numbers (`old`), those in the database (`new`), and which are new."""
+def _map(connection: duckdb.DuckDBPyConnection, name: str, key: str, table: str, matched: str) -> None:
+    """Make a table of the export's numbers (`old`), those in the database (`new`), and which are new.
+
+    `matched` is a query of (old, new), with `new` NULL for what the database lacks.
+    """
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE {name} AS
-        WITH held AS (
-            SELECT e.{key} AS old, max(d.{key}) AS new
-            FROM {_FILE} AS e LEFT JOIN "{table}" AS d ON {same}
-            GROUP BY e.{key}
-        )
+        WITH held AS ({matched})
         SELECT
             old,
             new IS NULL AS is_new,
@@ -246,8 +254,7 @@ def _map(
                     ELSE old END
             ) AS new
         FROM held
-        """,
-        {"file": file},
+        """
     )
 
 

@@ -90,7 +90,7 @@ def last_rejects(connection: duckdb.DuckDBPyConnection) -> frozenset[tuple[str, 
 def update_times(
     connection: duckdb.DuckDBPyConnection, touched: Sequence[tuple[int, tuple[str, str, int, int]]]
 ) -> None:
-    """Record the sizes and times of unchanged files: (run, (role, file name, size, mtime))."""
+    """Record names, sizes and times of unchanged files: (run, (role, file name, size, mtime))."""
     if not touched:
         return
     import pyarrow as pa
@@ -102,8 +102,8 @@ def update_times(
     connection.register("touched_files", table)
     try:
         connection.execute(
-            "UPDATE run_files SET file_bytes = t.file_bytes, mtime_ns = t.mtime_ns FROM touched_files AS t"
-            " WHERE (run_files.run_id, run_files.role, run_files.file_name) = (t.run_id, t.role, t.file_name)"
+            "UPDATE run_files SET file_name = t.file_name, file_bytes = t.file_bytes, mtime_ns = t.mtime_ns"
+            " FROM touched_files AS t WHERE (run_files.run_id, run_files.role) = (t.run_id, t.role)"
         )
     finally:
         connection.unregister("touched_files")

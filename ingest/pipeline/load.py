@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.identity import match_runs
 from ingest.database.tables import RUN_TABLES, TABLES
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def load_parts(
 ) -> Loaded:
     """Load parts within the caller's transaction; the rows of `runs` come last.
 
-    A staged run that the database holds already (same place, same content of every file) is passed over, so
-    that loading a part twice is harmless. A run with the primary file of one that the database holds and
-    with more beside it completes that run: it takes its place and its number.
+    A staged run that the database holds already is passed over, so that loading a part twice is harmless; one
+    that has more files than a run completes that run: it takes its number and its labels. See
+    `ingest.database.identity`.
 
     Memory stays within bounds, and the commit writes no WAL: see `MEMORY_MIB`. The settings for that stay
     with the connection.
@@ -75,50 +76,7 @@ def load_parts(
         return Loaded(0, 0)
     for setting in (*SETTINGS, f"memory_limit = '{_memory_limit(connection, parts)}MiB'"):
         connection.execute(f"SET {setting}")
-    # By identity, not by the numbers that the parts were staged with: others may have changed the database.
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE staged_runs AS
-        WITH staged AS (
-            SELECT * EXCLUDE (completes) FROM {_RUNS}
-            QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
-        ),
-        held AS (
-            SELECT run_no, max(run_id) AS run_id
-            FROM (
-                SELECT s.run_no, r.run_id
-                FROM staged AS s JOIN runs AS r USING (dump_dir, stem, content_sha256)
-                UNION ALL
-                -- The text of a module whose protobuf came alone.
-                SELECT s.run_no, r.run_id
-                FROM staged AS s
-                JOIN {_FILES} AS f ON f.run_no = s.run_no AND f.role = 'proto'
-                JOIN runs AS r ON (r.dump_dir, r.stem) = (s.dump_dir, s.stem)
-                    AND list_contains(r.format, 'protobuf_alone')
-                JOIN run_files AS m ON m.run_id = r.run_id AND m.content_sha256 = f.content_sha256
-            )
-            GROUP BY run_no
-        ),
-        completed AS (
-            SELECT DISTINCT h.run_no, h.run_id
-            FROM held AS h JOIN {_FILES} AS f USING (run_no)
-            ANTI JOIN run_files AS m
-                ON m.run_id = h.run_id AND m.role = f.role
-                AND m.content_sha256 IS NOT DISTINCT FROM f.content_sha256
-        )
-        SELECT
-            s.*,
-            c.run_id IS NOT NULL AS completes,
-            coalesce(
-                c.run_id,
-                (SELECT coalesce(max(run_id), 0) FROM runs)
-                    + row_number() OVER (PARTITION BY c.run_id IS NULL ORDER BY s.run_no)
-            ) AS run_id
-        FROM staged AS s LEFT JOIN completed AS c USING (run_no)
-        WHERE c.run_id IS NOT NULL OR s.run_no NOT IN (SELECT run_no FROM held)
-        """,
-        {"runs": _files(parts, "runs"), "files": _files(parts, "run_files")},
-    )
+    _match(connection, parts)
     delete_runs(connection, "SELECT run_id FROM staged_runs WHERE completes", keep_labels=True)
     if replace:
         delete_runs(
@@ -152,6 +110,46 @@ def load_parts(
     )
     connection.execute("DROP TABLE staged_runs")
     return Loaded(by_table["runs"], sum(by_table.values()), by_table)
+
+
+def _match(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> None:
+    """Make `staged_runs`: the runs to load with their numbers, and whether they complete one that is there.
+
+    By identity, not by what was known when they were staged: others may have changed the database since.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE staged_runs AS
+        FROM {_RUNS}
+        QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
+        """,
+        {"runs": _files(parts, "runs")},
+    )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE given_runs AS SELECT run_no AS number, dump_dir, stem FROM staged_runs"
+    )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE given_files AS SELECT run_no AS number, role, content_sha256"
+        f" FROM {_FILES}",
+        {"files": _files(parts, "run_files")},
+    )
+    match_runs(connection)
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE staged_runs AS
+        SELECT
+            s.*,
+            m.run_id IS NOT NULL AS completes,
+            coalesce(
+                m.run_id,
+                (SELECT coalesce(max(run_id), 0) FROM runs)
+                    + row_number() OVER (PARTITION BY m.run_id IS NULL ORDER BY s.run_no)
+            ) AS run_id
+        FROM staged_runs AS s JOIN matched_runs AS m ON m.number = s.run_no
+        WHERE NOT m.is_held
+        """
+    )
+    connection.execute("DROP TABLE matched_runs")
 
 
 def delete_runs(connection: duckdb.DuckDBPyConnection, run_ids: str, *, keep_labels: bool = False) -> int:

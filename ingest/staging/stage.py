@@ -18,6 +18,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from ingest.database.identity import holds
 from ingest.database.tables import staged_types, types_of
 from ingest.display import display
 from ingest.dump import features
@@ -42,7 +43,7 @@ FEW_ROWS: Final = 20_000
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
 
-_RUN_COLUMNS: Final = {"run_no": "BIGINT", "completes": "BIGINT", **types_of("runs", "row")}
+_RUN_COLUMNS: Final = {"run_no": "BIGINT", **types_of("runs", "row")}
 _FILE_COLUMNS: Final = staged_types("run_files")
 
 
@@ -252,28 +253,15 @@ def parse_unless_unfinished(
 
 
 def known_already(task: Task, dump: ParsedDump, result: Staged) -> bool:
-    """Tell whether the database holds every member with this content; note the files' new times."""
-    known = _completed(task, dump)
-    if known is None or any(known.sha256.get(role) != sha256 for role, sha256 in dump.sha256.items()):
-        return False
-    result.unchanged += 1
-    result.touched.append(Touched(known.run_id, tuple(member_row(one) for one in task.dump_set.members)))
-    return True
-
-
-def _completed(task: Task, dump: ParsedDump) -> KnownRun | None:
-    """Return the newest known run with the same primary content, else of the same protobuf alone."""
-    for role in ("primary", "proto"):
-        same = [
-            known
-            for known in task.known
-            if role in dump.sha256
-            and known.sha256.get(role) == dump.sha256[role]
-            and (role == "primary" or "primary" not in known.sha256)
-        ]
-        if same:
-            return same[-1]
-    return None
+    """Say whether the database holds every member with this content; note the files' new times."""
+    members = task.dump_set.members
+    roles = {member.role for member in members}
+    for known in reversed(task.known):
+        if holds(known.sha256, roles, dump.sha256):
+            result.unchanged += 1
+            result.touched.append(Touched(known.run_id, tuple(map(member_row, members))))
+            return True
+    return False
 
 
 def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
@@ -377,10 +365,8 @@ def reject(error: DumpError) -> Rejected:
 def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
     """Return the staged row of `runs`, in the order of its columns."""
     name = parse_stem(task.dump_set.stem)
-    completes = _completed(task, dump)
     return (
         task.run_no,
-        completes.run_id if completes else None,
         display(task.dump_set.directory),
         display(task.dump_set.stem),
         name.module_id,
