@@ -19,6 +19,7 @@ from ingest.dump.shapes import ELEMENT_BITS
 from ingest.errors import DumpError
 from ingest.hlo import messages
 from ingest.hlo.assignment import HloProto
+from ingest.hlo.budget import Budget
 from ingest.hlo.compare import comparable_shape, compare
 from ingest.hlo.proto import read_proto
 from ingest.hlo.records import Alias, Instruction
@@ -348,12 +349,12 @@ def instruction(name: bytes = b"a", *rest: bytes, id_: int = 1) -> bytes:
 
 
 def read(
-    tmp_path: Path, data: bytes, *, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS
+    tmp_path: Path, data: bytes, *, max_bytes: int = MAX_BYTES, budget: Budget | None = None
 ) -> HloProto:
     """Write and read a protobuf."""
     path = tmp_path / "module_0001.m.cpu_after_optimizations.hlo.pb"
     path.write_bytes(data)
-    return read_proto(path, max_bytes=max_bytes, max_records=max_records)
+    return read_proto(path, max_bytes=max_bytes, budget=budget)
 
 
 def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:
@@ -445,12 +446,13 @@ GOOD = module(instruction())
         (module(b"\x0a\x01a"), "no name or opcode"),
         (module(b""), "no name or opcode"),
         (integer(1, 5), "wire type"),
-        (field(1, integer(3, 5)), "wire type"),
+        (field(1, integer(3, 5)), "no HLO module"),
+        (field(1, field(500, bytes(1 << 20)) + integer(3, 5) + b"\x1a\x7f"), "reaches beyond"),
         (GOOD[:-1], "cut off"),
         (GOOD + b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "cut off"),
         (GOOD + b"\x0a" + b"\xff" * 20, "more than 64 bits"),
         (GOOD + b"\x0b", "wire type 3"),
-        (field(1, field(1, b"m") + varint(3 << 3 | 2) + varint(1 << 40)), "reaches beyond"),
+        (field(1, field(1, b"m") + varint(3 << 3 | 2) + varint(1 << 40)), "damaged"),
         (module(field(1, b"a") + field(2, b"b") + field(3, nested(200, 4))), "damaged"),
         (module(field(1, b"a") + field(2, b"b") + field(3, nested(100, 5, 10))), "damaged"),
         (field(3, field(4, field(1, integer(1, 9)))) + GOOD, "unknown kind 9"),
@@ -509,7 +511,7 @@ def test_floods_of_small_messages_are_refused(tmp_path: Path, flood: bytes) -> N
     """Two bytes may stand for a record of hundreds; their number is limited."""
     assert read(tmp_path, GOOD + flood).instructions.instruction
     with pytest.raises(DumpError, match="more than 1,000 instructions, values and events"):
-        read(tmp_path, GOOD + flood, max_records=1000)
+        read(tmp_path, GOOD + flood, budget=Budget(records=1000))
 
 
 @settings(max_examples=200, deadline=None)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ingest.hlo import messages
 from ingest.hlo.assignment import HeapEvent, PeakBuffers
-from ingest.hlo.fields import as_text, message, number, within
-from ingest.hlo.wire import VARINT, Field, Wire
+from ingest.hlo.fields import as_text, pieces
+from ingest.hlo.wire import Field, Wire
 
 __all__ = ["AssignmentReader", "RawAllocation"]
 
 _EVENTS: Final[tuple[Literal["alloc", "free", "share"], ...]] = ("alloc", "free", "share")
-# BufferAllocationProto
-_ASSIGNED, _PARAMETER_INDEX = 9, 10
+# BufferAssignmentProto
+_ALLOCATIONS: Final = 3
+_TRACES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,65 +61,60 @@ class AssignmentReader:
         """Read the assignment's message."""
         wire = self._wire
         self.found = True
-        for part in within(wire, field):
-            match part.number:
-                case 1:
-                    self.buffers.append(message(wire, part, messages.LogicalBuffer))
-                case 2:
-                    self.aliases.append(message(wire, part, messages.BufferAlias))
-                case 3:
-                    self._read_allocation(part)
-                case 4:
-                    self._read_trace(part)
-                case 5:
-                    peak = message(wire, part, messages.PeakBuffers)
-                    self.peak_buffers.append(PeakBuffers(peak.index, tuple(peak.logical_buffer_ids)))
+        for piece in pieces(wire, field, messages.Assignment, (_ALLOCATIONS, _TRACES)):
+            if not isinstance(piece, Field):
+                self._take(piece)
+            elif piece.number == _ALLOCATIONS:
+                self._take_allocation(tuple(pieces(wire, piece, messages.Allocation)))
+            else:
+                self._take_trace(pieces(wire, piece, messages.HeapTrace))
 
-    def _read_allocation(self, field: Field) -> None:
-        wire = self._wire
-        numbers: dict[int, int] = {}
-        index: list[int] = []
-        assigned: list[Any] = []
-        for part in within(wire, field):
-            if part.number == _ASSIGNED:
-                assigned.append(message(wire, part, messages.Assigned))
-            elif part.number == _PARAMETER_INDEX:
-                index += self._integers(part)
-            elif part.wire_type == VARINT:
-                numbers[part.number] = number(wire, part)
-        get = numbers.get
-        allocation = RawAllocation(
-            index=get(1, 0),
-            size=get(2, 0),
-            color=get(8, 0),
-            is_parameter=bool(get(5)),
-            parameter_number=get(6, 0),
-            parameter_index=tuple(index),
-            is_constant=bool(get(12)),
-            is_thread_local=bool(get(3)),
-            maybe_live_out=bool(get(7)),
-            is_tuple=bool(get(11)),
-            is_aliased=bool(get(13)),
+    def _take(self, assignment: Any) -> None:
+        """Take an assignment, or a piece of one."""
+        self._wire.count(len(assignment.buffers) + len(assignment.aliases) + len(assignment.peak_buffers))
+        self.buffers += assignment.buffers
+        self.aliases += assignment.aliases
+        for allocation in assignment.allocations:
+            self._take_allocation((allocation,))
+        for trace in assignment.traces:
+            self._take_trace((trace,))
+        for peak in assignment.peak_buffers:
+            self._wire.count(0, len(peak.logical_buffer_ids))
+            self.peak_buffers.append(PeakBuffers(peak.index, tuple(peak.logical_buffer_ids)))
+
+    def _take_allocation(self, parts: Sequence[Any]) -> None:
+        """Take an allocation by its pieces."""
+        one = parts[0] if parts else messages.Allocation()
+        for part in parts[1:]:
+            one.MergeFrom(part)
+        self._wire.count(1 + len(one.assigned), 16 * len(one.parameter_index))
+        self.allocations.append(
+            RawAllocation(
+                index=one.index,
+                size=one.size,
+                color=one.color,
+                is_parameter=one.is_parameter,
+                parameter_number=one.parameter_number,
+                parameter_index=tuple(one.parameter_index),
+                is_constant=one.is_constant,
+                is_thread_local=one.is_thread_local,
+                maybe_live_out=one.maybe_live_out,
+                is_tuple=one.is_tuple,
+                is_aliased=one.is_aliased,
+            )
         )
-        self.allocations.append(allocation)
-        for item in assigned:
-            self.assigned[item.logical_buffer_id] = (allocation.index, item)
+        for assigned in one.assigned:
+            self.assigned[assigned.logical_buffer_id] = (one.index, assigned)
 
-    def _integers(self, field: Field) -> list[int]:
-        """Return numbers of a repeated field, packed or one by one."""
-        if field.wire_type == VARINT:
-            return [number(self._wire, field)]
-        return [number(self._wire, Field(field.number, VARINT, value)) for value in self._wire.packed(field)]
-
-    def _read_trace(self, field: Field) -> None:
-        wire = self._wire
+    def _take_trace(self, parts: Iterable[Any]) -> None:
+        """Take a heap trace by its pieces."""
         events: list[HeapEvent] = []
         whole = False
-        for part in within(wire, field):
-            if part.number == 1:
-                events.append(self._event(message(wire, part, messages.Event)))
-            elif part.number == 2:
-                whole = bool(number(wire, part))
+        self._wire.count()
+        for part in parts:
+            self._wire.count(len(part.events))
+            events += map(self._event, part.events)
+            whole = whole or part.whole_module
         self.traces.append((whole, tuple(events)))
 
     def _event(self, event: Any) -> HeapEvent:

@@ -118,14 +118,27 @@ class Stacks:
         return tuple(stack.values())
 
     def user_frame(self, frame_id: int | None) -> SourceFrame | None:
-        """Return the innermost user frame of a stack; None for an unknown id."""
-        if frame_id is None:
-            return None
-        if frame_id not in self._user_frames:
-            stack = self.stack(frame_id)
-            users = (frame for frame in stack if not self._is_framework(frame.file))
-            self._user_frames[frame_id] = next(users, stack[0] if stack else None)
-        return self._user_frames[frame_id]
+        """Return the innermost user frame of a stack, else its innermost frame; None for an unknown id.
+
+        Each frame is looked at once, however many stacks lead through it.
+        """
+        path: list[int] = []
+        found: SourceFrame | None = None
+        at = frame_id
+        while at is not None and at in self._frames:
+            if at in self._user_frames:
+                found = self._user_frames[at]
+                break
+            self._user_frames[at] = None  # a way that comes back here finds nothing more
+            path.append(at)
+            frame = self._frames[at]
+            if not self._is_framework(frame.file):
+                found = frame
+                break
+            at = frame.parent_frame_id
+        for at in path:
+            self._user_frames[at] = found
+        return found or (None if frame_id is None else self._frames.get(frame_id))
 
     def source(self, frame_id: int | None, file: str | None = None, line: int | None = None) -> SourceLine:
         """Return the source line of an instruction from its frame, else from what its metadata prints."""
@@ -141,7 +154,13 @@ class Stacks:
         lines: Sequence[int | None],
     ) -> tuple[list[str | None], list[int | None]]:
         """Return the source lines of many instructions as columns of files and lines."""
-        found = list(map(self.source, frame_ids, files, lines))
+        known: dict[tuple[int | None, str | None, int | None], SourceLine] = {}
+        found = []
+        for key in zip(frame_ids, files, lines, strict=True):
+            line = known.get(key)
+            if line is None:
+                line = known[key] = self.source(*key)
+            found.append(line)
         return [file for file, _ in found], [line for _, line in found]
 
 

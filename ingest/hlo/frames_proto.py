@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ingest.hlo import messages
-from ingest.hlo.fields import message, string, within
+from ingest.hlo.fields import as_text
 from ingest.hlo.records import SourceFrame
-from ingest.hlo.wire import Field, Wire
+from ingest.hlo.wire import Wire
 
 __all__ = ["FrameReader"]
 
@@ -23,22 +22,14 @@ class FrameReader:
         self._locations: list[Any] = []
         self._frames: list[tuple[int, int]] = []
 
-    def read(self, field: Field) -> None:
-        """Read the index's message."""
-        wire = self._wire
-        for part in within(wire, field):
-            match part.number:
-                case 1:
-                    wire.count()
-                    self._files.append(string(wire, part))
-                case 2:
-                    wire.count()
-                    self._functions.append(string(wire, part))
-                case 3:
-                    self._locations.append(message(wire, part, messages.FileLocation))
-                case 4:
-                    frame = message(wire, part, messages.StackFrame)
-                    self._frames.append((frame.file_location_id, frame.parent_frame_id))
+    def take(self, index: Any) -> None:
+        """Take an index, or a piece of one."""
+        tables = (index.file_names, index.function_names, index.file_locations, index.stack_frames)
+        self._wire.count(sum(map(len, tables)))
+        self._files += map(as_text, index.file_names)
+        self._functions += map(as_text, index.function_names)
+        self._locations += index.file_locations
+        self._frames += ((frame.file_location_id, frame.parent_frame_id) for frame in index.stack_frames)
 
     def frames(self) -> tuple[SourceFrame, ...]:
         """Return the frames that were read, by ascending id."""

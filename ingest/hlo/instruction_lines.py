@@ -52,7 +52,8 @@ _CALLED: Final = re.compile(
 _UNREAD: Final = ('"', "\n", ", metadata=")
 """Starts of what _ATTRIBUTES leaves where it did not come to the metadata or does not know its order."""
 
-_STRINGS: Final = re.compile(_STRING)
+# A string that nothing ends reaches to the end: each quote is looked at once.
+_STRINGS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 _BATCH: Final = 500
 """Instructions that are taken into the columns at once: many, for calls cost; few, for they stay in cache."""

@@ -1,9 +1,9 @@
 """The few message definitions of XLA's protobufs that are needed, built at run time.
 
 Field numbers are those of `xla/service/hlo.proto` and `xla/xla_data.proto` (FORMAT 8). Strings are declared
-as bytes: XLA writes op_names that are no UTF-8, which a string field refuses. Enums are declared as int32:
-a number of a later release is kept. Repeated messages without bound (computations, instructions, values,
-events) are walked by `ingest.hlo.wire` and not declared.
+as bytes: XLA writes op_names that are no UTF-8, which a string field refuses. Enums are declared as int64:
+a number of a later release is kept. Fields that are not declared are constants and configurations for the
+most part; `ingest.hlo.fields` leaves them out where they are large.
 
 Import this module late: it imports the protobuf runtime (25 ms).
 """
@@ -15,18 +15,18 @@ from typing import Any, Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 __all__ = [
-    "Alias",
-    "Assigned",
-    "BufferAlias",
-    "Event",
-    "FileLocation",
+    "Aliases",
+    "Allocation",
+    "Assignment",
+    "Computation",
+    "Donors",
+    "FrameIndex",
+    "HeapTrace",
     "Instruction",
-    "LogicalBuffer",
-    "PeakBuffers",
-    "Replicas",
+    "Module",
+    "Schedule",
     "Sequence",
     "Shape",
-    "StackFrame",
 ]
 
 _PACKAGE: Final = "xbuf.hlo"
@@ -77,13 +77,25 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "operand_ids": (36, "[int]"),
         "called_computation_ids": (38, "[int]"),
     },
+    "Computation": {
+        "name": (1, "bytes"),
+        "instructions": (2, "[Instruction]"),
+        "id": (5, "int"),
+        "root_id": (6, "int"),
+    },
+    "ProgramShape": {"parameters": (1, "[Shape]"), "result": (2, "Shape")},
     "Sequence": {"instruction_ids": (1, "[int]")},
+    "ScheduleEntry": {"key": (1, "int"), "value": (2, "Sequence")},
+    "Schedule": {"sequences": (1, "[ScheduleEntry]")},
     "Alias": {
         "output_shape_index": (1, "[int]"),
         "parameter_number": (2, "int"),
         "parameter_shape_index": (3, "[int]"),
         "kind": (4, "int"),
     },
+    "Aliases": {"entries": (1, "[Alias]")},
+    "Donor": {"parameter_number": (1, "int"), "parameter_shape_index": (2, "[int]")},
+    "Donors": {"entries": (1, "[Donor]")},
     "FileLocation": {
         "file_name_id": (1, "int"),
         "function_name_id": (2, "int"),
@@ -93,7 +105,25 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "end_column": (6, "int"),
     },
     "StackFrame": {"file_location_id": (1, "int"), "parent_frame_id": (2, "int")},
+    "FrameIndex": {
+        "file_names": (1, "[bytes]"),
+        "function_names": (2, "[bytes]"),
+        "file_locations": (3, "[FileLocation]"),
+        "stack_frames": (4, "[StackFrame]"),
+    },
     "Replicas": {"replica_count": (1, "int"), "computation_count": (2, "int")},
+    "Module": {
+        "name": (1, "bytes"),
+        "entry_computation_name": (2, "bytes"),
+        "computations": (3, "[Computation]"),
+        "program_shape": (4, "ProgramShape"),
+        "entry_computation_id": (6, "int"),
+        "schedule": (7, "Schedule"),
+        "aliases": (8, "Aliases"),
+        "replicas": (15, "Replicas"),
+        "frames": (17, "FrameIndex"),
+        "donors": (18, "Donors"),
+    },
     "Location": {
         "computation_name": (1, "bytes"),
         "instruction_name": (2, "bytes"),
@@ -113,6 +143,20 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "size": (3, "int"),
         "element_type": (4, "int"),
     },
+    "Allocation": {
+        "index": (1, "int"),
+        "size": (2, "int"),
+        "is_thread_local": (3, "bool"),
+        "is_parameter": (5, "bool"),
+        "parameter_number": (6, "int"),
+        "maybe_live_out": (7, "bool"),
+        "color": (8, "int"),
+        "assigned": (9, "[Assigned]"),
+        "parameter_index": (10, "[int]"),
+        "is_tuple": (11, "bool"),
+        "is_constant": (12, "bool"),
+        "is_aliased": (13, "bool"),
+    },
     "PeakBuffers": {"index": (1, "int"), "logical_buffer_ids": (2, "[int]")},
     "Event": {
         "kind": (1, "int"),
@@ -120,6 +164,14 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "computation_name": (3, "bytes"),
         "instruction_name": (4, "bytes"),
         "share_with_canonical_id": (5, "int"),
+    },
+    "HeapTrace": {"events": (1, "[Event]"), "whole_module": (2, "bool")},
+    "Assignment": {
+        "buffers": (1, "[LogicalBuffer]"),
+        "aliases": (2, "[BufferAlias]"),
+        "allocations": (3, "[Allocation]"),
+        "traces": (4, "[HeapTrace]"),
+        "peak_buffers": (5, "[PeakBuffers]"),
     },
 }
 
@@ -148,15 +200,15 @@ def _build() -> dict[str, Any]:
 
 # Built classes have no static type; `ingest.hlo.proto` turns what they hold into records at once.
 _CLASSES: Final[dict[str, Any]] = _build()
-Alias = _CLASSES["Alias"]
-Assigned = _CLASSES["Assigned"]
-BufferAlias = _CLASSES["BufferAlias"]
-Event = _CLASSES["Event"]
-FileLocation = _CLASSES["FileLocation"]
+Aliases = _CLASSES["Aliases"]
+Allocation = _CLASSES["Allocation"]
+Assignment = _CLASSES["Assignment"]
+Computation = _CLASSES["Computation"]
+Donors = _CLASSES["Donors"]
+FrameIndex = _CLASSES["FrameIndex"]
+HeapTrace = _CLASSES["HeapTrace"]
 Instruction = _CLASSES["Instruction"]
-LogicalBuffer = _CLASSES["LogicalBuffer"]
-PeakBuffers = _CLASSES["PeakBuffers"]
-Replicas = _CLASSES["Replicas"]
+Module = _CLASSES["Module"]
+Schedule = _CLASSES["Schedule"]
 Sequence = _CLASSES["Sequence"]
 Shape = _CLASSES["Shape"]
-StackFrame = _CLASSES["StackFrame"]

@@ -22,6 +22,8 @@ __all__ = ["Module"]
 
 _LOCAL: Final = 0xFFFF_FFFF
 _MAX_PROBLEMS: Final = 20
+_NESTED: Final = ("(", "b(")
+"""Starts of shapes that have parts: tuples and buffers."""
 _TOP: Final[tuple[tuple[int, ...], ...]] = ((),)
 
 
@@ -43,6 +45,7 @@ class Module:
         self._parts: dict[tuple[bytes, tuple[int, ...], bool], str | None] = {}
         self._indexes: dict[bytes, tuple[tuple[int, ...], ...]] = {}
         self._parsed: dict[bytes, Any] = {}
+        self._branches: dict[int, dict[str, int]] = {}
         self._name_columns()
 
     def problem(self, message: str) -> None:
@@ -61,26 +64,53 @@ class Module:
         key = (self._reader.raw_shapes[row], tuple(index), layout)
         if key not in self._parts:
             part = part_of(self._shape(row), index)
-            self._parts[key] = None if part is None else shape_text(part, layout=layout)
+            text = self._parts[key] = None if part is None else shape_text(part, layout=layout)
+            self._reader.count(0, len(text or ""))
         return self._parts[key]
+
+    def has_part(self, row: int, index: Sequence[int]) -> bool:
+        """Return whether an instruction's result has a part at a ShapeIndex."""
+        return not index or (
+            self.columns.shape[row].startswith(_NESTED) and part_of(self._shape(row), index) is not None
+        )
 
     def indexes(self, row: int) -> tuple[tuple[int, ...], ...]:
         """Return every ShapeIndex of an instruction's result, parents before their parts."""
-        if not self.columns.shape[row].startswith("("):
+        if not self.columns.shape[row].startswith(_NESTED):
             return _TOP
         data = self._reader.raw_shapes[row]
-        if data not in self._indexes:
-            self._indexes[data] = tuple(shape_indexes(self._shape(row)))
-        return self._indexes[data]
+        found = self._indexes.get(data)
+        if found is None:
+            found = self._indexes[data] = tuple(shape_indexes(self._shape(row)))
+        # The same shape again: its places are others.
+        self._reader.count(len(found), len(found) * len(found[-1]))
+        return found
 
     def operand_rows(self, row: int) -> list[int]:
-        """Return the rows of an instruction's operands."""
+        """Return the rows of all operands of an instruction."""
         row_of = self._row_of_name
         return [row_of[name] for name in self.columns.operands[row]]
+
+    def operand_count(self, row: int) -> int:
+        """Return how many operands an instruction has."""
+        return len(self.columns.operands[row])
+
+    def operand_row(self, row: int, number: int) -> int | None:
+        """Return the row of one operand of an instruction; None if it has fewer."""
+        operands = self.columns.operands[row]
+        return self._row_of_name[operands[number]] if number < len(operands) else None
 
     def parameter_rows(self, computation: str | None) -> Mapping[int, int]:
         """Return the row of each parameter of a computation by its number."""
         return self._parameter_rows.get(computation or "", {})
+
+    def branch_number(self, row: int, computation: str) -> int:
+        """Return which of the computations that an instruction calls this one is."""
+        called = self._branches.get(row)
+        if called is None:
+            names = self.columns.called_computations[row]
+            called = self._branches[row] = {name: at for at, name in reversed(list(enumerate(names)))}
+        return called[computation]
 
     def parameter_number(self, row: int) -> int:
         """Return the number of a parameter."""
@@ -133,12 +163,15 @@ class Module:
 
     @cached_property
     def scheduled_rows(self) -> dict[str, list[int]]:
-        """Rows of each scheduled computation in the order in which they run; computations as in the file."""
-        sequences, row_of = self._reader.sequences, self._row_of_id
-        known = {
-            item.name: [row for id_ in sequences.get(item.id, ()) if (row := row_of.get(id_)) is not None]
-            for item in self._reader.computations
-        }
+        """Rows of each scheduled computation in the order in which they run; computations as in the file.
+
+        A damaged file may hold many computations of one id: the schedule is the first one's.
+        """
+        sequences, row_of = dict(self._reader.sequences), self._row_of_id
+        known: dict[str, list[int]] = {}
+        for item in self._reader.computations:
+            rows = [row for id_ in sequences.pop(item.id, ()) if (row := row_of.get(id_)) is not None]
+            known.setdefault(item.name, rows)
         return {name: rows for name, rows in known.items() if rows}
 
     def schedule(self) -> Iterator[ScheduledComputation]:
@@ -153,6 +186,8 @@ class Module:
             rows = self.scheduled_rows.get(item.name, [])
             whole = range(item.first, item.end)
             order += rows if len(rows) == len(whole) and set(rows) == set(whole) else whole
+        if order == list(range(len(order))):
+            return self.columns
         return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
 
     @cached_property

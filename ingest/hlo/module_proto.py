@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from ingest.hlo import messages
-from ingest.hlo.fields import as_index, as_text, message, number, parse, string, stripped, within
+from ingest.hlo.fields import as_index, as_text, message, parse, pieces
 from ingest.hlo.frames_proto import FrameReader
 from ingest.hlo.records import Alias, InstructionColumns, ModuleHeader
 from ingest.hlo.shape_text import shape_text, tuple_text
-from ingest.hlo.wire import BYTES, Field, Wire
+from ingest.hlo.wire import Field, Wire
 
 __all__ = ["Computation", "ModuleReader"]
 
-_LARGE: Final = 1 << 20
-"""Bytes from which an instruction loses what is not wanted (constants, configurations) before parsing."""
-
-_WANTED: Final = frozenset(messages.Instruction.DESCRIPTOR.fields_by_number)
+_COMPUTATIONS: Final = 3
+_SCHEDULE: Final = 7
+_FRAMES: Final = 17
+_APART: Final = (_COMPUTATIONS, _SCHEDULE, _FRAMES)
+"""Fields of a module that may be large; one computation has its instructions in field 2."""
+_INSTRUCTIONS: Final = 2
 _MUST_ALIAS: Final = 2
+
+_SMALL_TEXT: Final = 100
+_MOST_SHAPES: Final = 20_000
+_SMALL_SHAPES: Final[dict[bytes, str]] = {}
+"""Texts of small shapes; modules of one program have the same ones."""
 
 
 class Computation(NamedTuple):
@@ -28,6 +36,14 @@ class Computation(NamedTuple):
     root_id: int
     first: int
     end: int
+
+
+class _Strings(dict[bytes, str]):
+    """Strings that come again and again; equal ones share their memory."""
+
+    def __missing__(self, data: bytes) -> str:
+        text = self[data] = as_text(data)
+        return text
 
 
 class ModuleReader:
@@ -43,7 +59,7 @@ class ModuleReader:
         self.entry_name = ""
         self.entry_id: int | None = None
         self.computations: list[Computation] = []
-        self.sequences: dict[int, tuple[int, ...]] = {}
+        self.sequences: dict[int, Sequence[int]] = {}
         self.columns = InstructionColumns()
         self.ids: list[int] = []
         self.operand_ids: list[tuple[int, ...]] = []
@@ -57,34 +73,26 @@ class ModuleReader:
         self._replica_count: int | None = None
         self._num_partitions: int | None = None
         self._shape_texts: dict[bytes, str] = {}
-        self._strings: dict[bytes, str] = {}
+        self._strings = _Strings()
 
     def read(self, field: Field) -> None:
         """Read the module's message."""
         wire = self._wire
-        for part in within(wire, field):
-            match part.number:
-                case 1:
-                    self.name = string(wire, part)
-                case 2:
-                    self.entry_name = string(wire, part)
-                case 3:
-                    self._read_computation(part)
-                case 4:
-                    self._read_program_shape(part)
-                case 6:
-                    self.entry_id = number(wire, part)
-                case 7:
-                    self._is_scheduled = True
-                    self._read_schedule(part)
-                case 8:
-                    self._read_aliases(part)
-                case 15:
-                    replicas = message(wire, part, messages.Replicas)
-                    self._replica_count = replicas.replica_count or None
-                    self._num_partitions = replicas.computation_count or None
-                case 17:
-                    self.frames.read(part)
+        for piece in pieces(wire, field, messages.Module, _APART):
+            if not isinstance(piece, Field):
+                self._take(piece)
+            elif piece.number == _COMPUTATIONS:
+                self._take_computation(pieces(wire, piece, messages.Computation, (_INSTRUCTIONS,)))
+            elif piece.number == _SCHEDULE:
+                for part in pieces(wire, piece, messages.Schedule):
+                    self._take_schedule(part)
+            else:
+                for part in pieces(wire, piece, messages.FrameIndex):
+                    self.frames.take(part)
+
+    def count(self, records: int, small: int = 0) -> None:
+        """Count what is kept besides; see `Budget.spend`, and raises as that."""
+        self._wire.count(records, small)
 
     def header(self) -> ModuleHeader:
         """Return what the module tells of itself."""
@@ -97,90 +105,84 @@ class ModuleReader:
             tuple(self._aliases),
         )
 
-    def _read_computation(self, field: Field) -> None:
-        wire, first = self._wire, len(self.ids)
-        name, id_, root_id = "", 0, 0
-        for part in within(wire, field):
-            match part.number:
-                case 1:
-                    name = string(wire, part)
-                case 2:
-                    self._read_instruction(part)
-                case 5:
-                    id_ = number(wire, part)
-                case 6:
-                    root_id = number(wire, part)
-        self.computations.append(Computation(id_, name, root_id, first, len(self.ids)))
-        self.columns.computation += [name] * (len(self.ids) - first)
+    def _take(self, module: Any) -> None:
+        """Take a module, or a piece of one."""
+        self.name = as_text(module.name) or self.name
+        self.entry_name = as_text(module.entry_computation_name) or self.entry_name
+        self.entry_id = module.entry_computation_id or self.entry_id
+        for computation in module.computations:
+            self._take_computation((computation,))
+        if module.HasField("program_shape"):
+            shape = module.program_shape
+            self._layout = f"{{{tuple_text(map(shape_text, shape.parameters))}->{shape_text(shape.result)}}}"
+        if module.HasField("schedule"):
+            self._take_schedule(module.schedule)
+        self._wire.count(len(module.aliases.entries))
+        self._aliases += (
+            Alias(
+                as_index(entry.output_shape_index),
+                entry.parameter_number,
+                as_index(entry.parameter_shape_index),
+                "must" if entry.kind == _MUST_ALIAS else "may",
+            )
+            for entry in module.aliases.entries
+        )
+        if module.HasField("replicas"):
+            self._replica_count = module.replicas.replica_count or None
+            self._num_partitions = module.replicas.computation_count or None
+        if module.HasField("frames"):
+            self.frames.take(module.frames)
 
-    def _read_instruction(self, field: Field) -> None:
-        wire, columns, known = self._wire, self.columns, self._known
-        if field.wire_type == BYTES and field.value > _LARGE:
-            read = parse(wire, stripped(wire, field, _WANTED), messages.Instruction)
-        else:
-            read = message(wire, field, messages.Instruction)
-        if not read.name or not read.opcode:
-            raise wire.error("an instruction has no name or opcode: the file is no HloProto")
-        columns.instruction.append(as_text(read.name))
-        columns.opcode.append(known(read.opcode))
-        columns.shape.append(self._shape_text(read.shape))
-        metadata = read.metadata
-        columns.op_name.append(known(metadata.op_name) or None)
-        columns.source_file.append(known(metadata.source_file) or None)
-        columns.source_line.append(metadata.source_line or None)
-        columns.stack_frame_id.append(metadata.stack_frame_id or None)
-        self.ids.append(read.id)
-        self.operand_ids.append(tuple(read.operand_ids))
-        self.called_ids.append(tuple(read.called_computation_ids))
-        self.raw_shapes.append(read.shape)
-        number_ = read.parameter_number or read.tuple_index
-        if number_:
-            self.numbers[len(self.ids) - 1] = number_
+    def _take_computation(self, parts: Iterable[Any]) -> None:
+        """Take a computation by its pieces; a large instruction is one of them, as a field."""
+        first = len(self.ids)
+        name, id_, root_id = b"", 0, 0
+        self._wire.count()
+        for part in parts:
+            if isinstance(part, Field):
+                self._take_instructions((message(self._wire, part, messages.Instruction),))
+            else:
+                name, id_, root_id = part.name or name, part.id or id_, part.root_id or root_id
+                self._take_instructions(part.instructions)
+        end = len(self.ids)
+        self.columns.computation += [as_text(name)] * (end - first)
+        self.computations.append(Computation(id_, as_text(name), root_id, first, end))
 
-    def _known(self, data: bytes) -> str:
-        """Decode a string that comes again and again; equal ones share their memory."""
-        text = self._strings.get(data)
-        if text is None:
-            text = self._strings[data] = as_text(data)
-        return text
+    def _take_instructions(self, read: Sequence[Any]) -> None:
+        first, known, columns = len(self.ids), self._strings, self.columns
+        if not all(one.name and one.opcode for one in read):
+            raise self._wire.error("an instruction has no name or opcode: the file is no HloProto")
+        operands = [tuple(one.operand_ids) for one in read]
+        called = [tuple(one.called_computation_ids) for one in read]
+        self._wire.count(len(read), sum(map(len, operands)) + sum(map(len, called)))
+        shapes = [one.shape for one in read]
+        metadata = [one.metadata for one in read]
+        columns.instruction += [as_text(one.name) for one in read]
+        columns.opcode += [known[one.opcode] for one in read]
+        columns.shape += map(self._shape_text, shapes)
+        columns.op_name += [known[one.op_name] or None for one in metadata]
+        columns.source_file += [known[one.source_file] or None for one in metadata]
+        columns.source_line += [one.source_line or None for one in metadata]
+        columns.stack_frame_id += [one.stack_frame_id or None for one in metadata]
+        self.ids += [one.id for one in read]
+        self.operand_ids += operands
+        self.called_ids += called
+        self.raw_shapes += shapes
+        for row, one in enumerate(read, first):
+            if number := one.parameter_number or one.tuple_index:
+                self.numbers[row] = number
 
     def _shape_text(self, data: bytes) -> str:
-        text = self._shape_texts.get(data)
+        text = self._shape_texts.get(data) or _SMALL_SHAPES.get(data)
         if text is None:
             text = self._shape_texts[data] = shape_text(parse(self._wire, data, messages.Shape))
+            self._wire.count(0, len(text))
+            if len(text) <= _SMALL_TEXT and len(_SMALL_SHAPES) < _MOST_SHAPES:
+                _SMALL_SHAPES[data] = text
         return text
 
-    def _read_program_shape(self, field: Field) -> None:
-        wire = self._wire
-        parameters, result = [], ""
-        for part in within(wire, field):
-            if part.number == 1:
-                parameters.append(shape_text(message(wire, part, messages.Shape)))
-            elif part.number == 2:
-                result = shape_text(message(wire, part, messages.Shape))
-        self._layout = f"{{{tuple_text(parameters)}->{result}}}"
-
-    def _read_schedule(self, field: Field) -> None:
-        wire = self._wire
-        for entry in within(wire, field):
-            if entry.number == 1:
-                key, ids = 0, ()
-                for part in within(wire, entry):
-                    if part.number == 1:
-                        key = number(wire, part)
-                    elif part.number == 2:
-                        ids = tuple(message(wire, part, messages.Sequence).instruction_ids)
-                self.sequences[key] = ids
-
-    def _read_aliases(self, field: Field) -> None:
-        for part in within(self._wire, field):
-            if part.number == 1:
-                entry = message(self._wire, part, messages.Alias)
-                self._aliases.append(
-                    Alias(
-                        as_index(entry.output_shape_index),
-                        entry.parameter_number,
-                        as_index(entry.parameter_shape_index),
-                        "must" if entry.kind == _MUST_ALIAS else "may",
-                    )
-                )
+    def _take_schedule(self, schedule: Any) -> None:
+        self._is_scheduled = True
+        for entry in schedule.sequences:
+            self._wire.count(1, len(entry.value.instruction_ids))
+            self.sequences[entry.key] = tuple(entry.value.instruction_ids)

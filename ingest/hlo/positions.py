@@ -53,6 +53,8 @@ class Places:
             self._values[place] = None  # a way that comes back here leads nowhere
             path.append(place)
             place = self._source(place)
+            if place is not None and not self._module.has_part(*place):
+                place = None  # in a damaged file a chain of elements would grow its index for ever
         value = None if place is None else self._values[place]
         for passed in path:
             self._values[passed] = value
@@ -98,13 +100,13 @@ class Places:
                 return self._operand(row, index[1], index[2:]) if len(index) > 1 else None
             return self._root(row, index[1:]) if index[0] == 1 else None
         if opcode in _FIRST_PART_IS_OPERAND and index[0] == 0:
-            several = len(module.operand_rows(row)) > 1 and opcode != "send" and len(index) > 1
+            several = module.operand_count(row) > 1 and opcode != "send" and len(index) > 1
             return self._operand(row, index[1], index[2:]) if several else self._operand(row, 0, index[1:])
         return None
 
     def _operand(self, row: int, number: int, index: Index) -> Place | None:
-        operands = self._module.operand_rows(row)
-        return Place(operands[number], index) if number < len(operands) else None
+        operand = self._module.operand_row(row, number)
+        return None if operand is None else Place(operand, index)
 
     def _root(self, row: int, index: Index) -> Place | None:
         called = self._module.columns.called_computations[row]
@@ -122,8 +124,7 @@ class Places:
         if opcode == "while":
             return self._operand(caller, 0, index)
         if opcode == "conditional":
-            branch = module.columns.called_computations[caller].index(computation)
-            return self._operand(caller, 1 + branch, index)
+            return self._operand(caller, 1 + module.branch_number(caller, computation), index)
         if opcode in ("call", "async-start"):
             return self._operand(caller, module.parameter_number(row), index)
         return None

@@ -14,10 +14,11 @@ from typing import Final
 from ingest.dump.records import Notice
 from ingest.hlo.assignment import HloProto
 from ingest.hlo.assignment_proto import AssignmentReader
+from ingest.hlo.budget import Budget
 from ingest.hlo.module import Module
 from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.placement import Placement
-from ingest.hlo.wire import KIND, MAX_BYTES, MAX_RECORDS, Wire
+from ingest.hlo.wire import KIND, MAX_BYTES, Wire
 
 __all__ = ["read_proto"]
 
@@ -28,23 +29,25 @@ _BUFFER_ASSIGNMENT: Final = 3
 def read_proto(
     path: str | os.PathLike[str],
     *,
+    budget: Budget | None = None,
     derive_lifetimes: bool = False,
     max_bytes: int = MAX_BYTES,
-    max_records: int = MAX_RECORDS,
+    with_places: bool = True,
 ) -> HloProto:
     """Read an HloProto.
 
     Args:
         path: the file, plain, gzip or zstd.
+        budget: what it may cost; one of its own if none is given.
         derive_lifetimes: also derive uses, the flattened schedule and live ranges.
         max_bytes: most bytes, uncompressed.
-        max_records: most instructions, values and events together.
+        with_places: work out where values appear and which share a buffer, which takes as long as the rest.
 
     Raises:
         DumpError: the file cannot be read, is no HloProto, is cut off, or is beyond a limit.
     """
     name = os.fspath(path)
-    wire = Wire(name, max_bytes, max_records)
+    wire = Wire(name, budget or Budget(), max_bytes)
     try:
         reader, assignment = ModuleReader(wire), AssignmentReader(wire)
         for field in wire.fields():
@@ -60,7 +63,8 @@ def read_proto(
     module = Module(reader)
     placement = Placement(assignment, module)
     # Before `problems` is read, to which they add.
-    values, aliases = tuple(placement.values()), tuple(placement.buffer_aliases())
+    values = tuple(placement.values())
+    aliases = tuple(placement.buffer_aliases()) if with_places else ()
     allocations = tuple(placement.allocations())
     return HloProto(
         header=reader.header(),
@@ -71,7 +75,7 @@ def read_proto(
         has_assignment=assignment.found,
         allocations=allocations,
         values=values,
-        positions=tuple(placement.positions()),
+        positions=tuple(placement.positions()) if with_places else (),
         lifetimes=placement.lifetimes(reader.header().aliases) if derive_lifetimes else None,
         buffer_aliases=aliases,
         heap_traces=tuple(placement.heap_traces()),

@@ -1,8 +1,9 @@
 """Walk a protobuf in its wire format as a stream, so that memory stays bounded whatever it holds.
 
-A module's protobuf may hold gigabytes of constants. Only the messages that are wanted are taken, one at
-a time; the rest is read and forgotten. Lengths are checked against the message around them before
-anything is read, and a compressed file ends at a limit (a few KB of gzip can stand for terabytes).
+A module's protobuf may hold gigabytes of constants. Large messages are walked, and what is wanted of them
+is taken (`ingest.hlo.fields`); the rest is read and forgotten. Lengths are checked against the message
+around them before anything is read, and a compressed file ends at a limit (a few KB of gzip can stand for
+terabytes).
 """
 
 from __future__ import annotations
@@ -12,17 +13,15 @@ from typing import Final, NamedTuple
 
 from ingest.dump.source import Source
 from ingest.errors import DumpError
+from ingest.hlo.budget import Budget
 
-__all__ = ["KIND", "LEAF_LIMIT", "MAX_BYTES", "MAX_RECORDS", "Field", "Wire"]
+__all__ = ["KIND", "LEAF_LIMIT", "MAX_BYTES", "Field", "Wire"]
 
 KIND: Final = "hlo-proto"
 """Kind of the errors of this reader."""
 
 MAX_BYTES: Final = 2**31 - 1
 """Largest uncompressed protobuf; the format's own limit."""
-
-MAX_RECORDS: Final = 5_000_000
-"""Most instructions, values, events and the like of one file, which take up to 500 bytes of memory each."""
 
 LEAF_LIMIT: Final = 16 << 20
 """Largest message that is parsed at once; parsing takes up to 30 times the memory."""
@@ -49,13 +48,11 @@ class Wire:
 
     Attributes:
         path: the file, for messages.
-        records: messages counted so far.
     """
 
-    def __init__(self, path: str, max_bytes: int = MAX_BYTES, max_records: int = MAX_RECORDS) -> None:
+    def __init__(self, path: str, budget: Budget, max_bytes: int = MAX_BYTES) -> None:
         self.path = path
-        self.records = 0
-        self._max_records = max_records
+        self._budget = budget
         self._source = Source(path, max_bytes)
         self._block = b""
         self._before = 0
@@ -117,26 +114,9 @@ class Wire:
             raise self.error("the file ends within a message: it is cut off; copy it again")
         return data
 
-    def packed(self, field: Field) -> Iterator[int]:
-        """Yield the varints of a packed field."""
-        if field.wire_type != BYTES:
-            raise self.error(f"field {field.number} has the wire type {field.wire_type}, not {BYTES}")
-        end = self.position + field.value
-        while self.position < end:
-            self.count()
-            yield self._varint()
-        if self.position > end:
-            raise self.error("a number reaches beyond its field")
-
-    def count(self) -> None:
-        """Count a message that stays in memory.
-
-        Raises:
-            DumpError: there are too many.
-        """
-        self.records += 1
-        if self.records > self._max_records:
-            raise self.error(f"there are more than {self._max_records:,} instructions, values and events")
+    def count(self, records: int = 1, small: int = 0) -> None:
+        """Count what stays in memory; see `Budget.spend`, and raises as that."""
+        self._budget.spend(self.path, records, small)
 
     def error(self, message: str) -> DumpError:
         """Return an error that tells the file and the place."""
