@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingest.dump.allocations import Attributes, Header
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.dump.shapes import ELEMENT_BITS
@@ -20,12 +21,12 @@ from ingest.errors import DumpError
 from ingest.hlo import messages
 from ingest.hlo.assignment import HloProto
 from ingest.hlo.budget import Budget
-from ingest.hlo.compare import comparable_shape, compare
+from ingest.hlo.compare import Comparison, Difference, comparable_shape
 from ingest.hlo.proto import read_proto
 from ingest.hlo.records import Alias, Instruction
 from ingest.hlo.shape_text import PRIMITIVE_TYPES, dtype_of, part_of, shape_text
 from ingest.hlo.text import read_hlo_text
-from ingest.hlo.wire import MAX_BYTES, MAX_RECORDS
+from ingest.hlo.wire import MAX_BYTES
 
 DATA = Path(__file__).parent / "data" / "hlo"
 PROTOS = sorted(DATA.rglob("*.hlo.pb"))
@@ -44,6 +45,56 @@ def sibling(path: Path, ending: str) -> Path:
 def dump_of(path: Path) -> Dump:
     """Parse the dump that lies beside a protobuf."""
     return parse_dump(sibling(path, "-buffer-assignment.txt"))
+
+
+def compare(proto: HloProto, dump: Dump) -> tuple[Difference, ...]:
+    """Hold a dump, as records, against a protobuf; in two pieces."""
+    comparison = Comparison(proto)
+    comparison.take_allocations(
+        Header(
+            one.index,
+            None,
+            one.size,
+            Attributes(
+                one.color,
+                one.page,
+                one.parameter_number,
+                one.parameter_shape_index,
+                one.parameter_shape,
+                one.output_shape,
+                one.is_constant,
+                one.is_thread_local,
+                one.maybe_live_out,
+                one.is_preallocated_temp,
+                (),
+            ),
+            0,
+        )
+        for one in dump.allocations
+    )
+    half = len(dump.values) // 2
+    for values in (dump.values[:half], dump.values[half:]):
+        comparison.take_values(
+            [
+                (
+                    str(one.id),
+                    one.instruction,
+                    one.shape_index or "",
+                    "",
+                    "" if one.color is None else str(one.color),
+                    str(one.size),
+                    str(one.offset),
+                    one.shape,
+                )
+                for one in values
+            ],
+            [one.id for one in values],
+            [one.allocation_index for one in values],
+            [one.offset for one in values],
+            [one.size for one in values],
+        )
+    comparison.finish()
+    return tuple(comparison.first)
 
 
 def facts_of_the_text(instruction: Instruction) -> Instruction:

@@ -7,14 +7,19 @@ to jaxlib 0.11.2), so a difference means that the files are of different compila
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ingest.dump.records import Allocation, Dump, Value
-from ingest.hlo.assignment import HloProto, ProtoAllocation, ProtoValue
+from ingest.dump.allocations import Header
+from ingest.hlo.assignment import HloProto, ProtoAllocation
 
-__all__ = ["Difference", "comparable_shape", "compare"]
+__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "comparable_shape"]
+
+MAX_DIFFERENCES: Final = 20
+"""Differences of which the message is kept; of the rest only the number is."""
+
+_Fact = tuple[str, str, object, object]
 
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 
@@ -32,12 +37,120 @@ class Difference:
     value_id: int | None = None
 
 
-def compare(proto: HloProto, dump: Dump) -> tuple[Difference, ...]:
-    """Return how the text differs from the protobuf; () if they agree.
+class Comparison:
+    """Holds the allocations and values of a dump against those of a protobuf, in any number of pieces.
 
-    What only one of them tells (FORMAT 8) is no difference.
+    What only one of them has a word for (FORMAT 8) is no difference. Takes linear time: a shape that comes
+    again is looked at once.
+
+    Attributes:
+        count: differences found so far.
+        first: the first of them, at most MAX_DIFFERENCES.
     """
-    return (*_compare_allocations(proto, dump), *_compare_values(proto, dump))
+
+    def __init__(self, proto: HloProto) -> None:
+        self.count = 0
+        self.first: list[Difference] = []
+        self._allocations = {allocation.index: allocation for allocation in proto.allocations}
+        self._values = {value.value_id: value for value in proto.values}
+        self._seen_allocations: set[int] = set()
+        self._seen_values: set[int] = set()
+        self._shapes: dict[str, str] = {}
+
+    def take_allocations(self, headers: Iterable[Header]) -> None:
+        """Compare allocations."""
+        for header in headers:
+            self._seen_allocations.add(header.allocation)
+            other = self._allocations.get(header.allocation)
+            if other is not None:
+                self._note(
+                    _allocation_facts(header, other), f"allocation {header.allocation}", header.allocation
+                )
+
+    def take_values(
+        self,
+        lines: Sequence[tuple[str, ...]],
+        ids: Sequence[int],
+        allocation_of: Sequence[int],
+        offsets: Sequence[int],
+        sizes: Sequence[int],
+    ) -> None:
+        """Compare values: their lines (as `ValueLine`) and what these say as numbers."""
+        self._seen_values.update(ids)
+        for line, id_, allocation, offset, size in zip(
+            lines, ids, allocation_of, offsets, sizes, strict=True
+        ):
+            other = self._values.get(id_)
+            if other is None:
+                continue
+            _, instruction, index, _, color, _, _, shape = line
+            same = (
+                allocation == other.allocation_index
+                and offset == other.offset
+                and size == other.size == other.logical_size
+                and instruction == other.instruction
+                and (index or "{}") == other.shape_index
+                and (not color or int(color) == other.color)
+                and (other.shape is None or shape == other.shape or self._same_shape(shape, other.shape))
+            )
+            if not same:
+                facts = [
+                    ("assignment", "allocation", allocation, other.allocation_index),
+                    ("offset", "offset", offset, other.offset),
+                    ("size", "size", size, other.size),
+                    ("size", "size of the buffer itself", size, other.logical_size),
+                    ("instruction", "defining instruction", instruction, other.instruction),
+                    ("instruction", "ShapeIndex", index or "{}", other.shape_index),
+                    ("color", "color", int(color) if color else other.color, other.color),
+                ]
+                if other.shape is not None and not self._same_shape(shape, other.shape):
+                    facts.append(("shape", "shape", shape, other.shape))
+                self._note(facts, f"value {id_}", allocation, id_)
+
+    def finish(self) -> None:
+        """Compare what there is: nothing more is taken."""
+        self._note_missing("allocations", self._allocations.keys(), self._seen_allocations)
+        self._note_missing("values", self._values.keys(), self._seen_values)
+
+    def _same_shape(self, one: str, other: str) -> bool:
+        return self._comparable(one) == self._comparable(other)
+
+    def _comparable(self, shape: str) -> str:
+        text = self._shapes.get(shape)
+        if text is None:
+            text = self._shapes[shape] = comparable_shape(shape)
+        return text
+
+    def _note(
+        self, facts: Iterable[_Fact], subject: str, allocation: int | None = None, value: int | None = None
+    ) -> None:
+        for kind, name, ours, theirs in facts:
+            if ours != theirs:
+                self._add(
+                    kind,
+                    f"{subject}: the {name} is {_shown(ours)} in the text, {_shown(theirs)} in the protobuf",
+                    allocation,
+                    value,
+                )
+
+    def _note_missing(self, kind: str, of_proto: Iterable[int], of_text: set[int]) -> None:
+        proto_ids = set(of_proto)
+        for where, other, ids in (
+            ("text", "protobuf", of_text - proto_ids),
+            ("protobuf", "text", proto_ids - of_text),
+        ):
+            if ids:
+                shown = ", ".join(map(str, sorted(ids)[:5])) + (", ..." if len(ids) > 5 else "")
+                self._add(
+                    kind,
+                    f"{len(of_text)} {kind} in the text, {len(proto_ids)} in the protobuf: the {where} alone"
+                    f" has {shown}, which the {other} lacks",
+                )
+
+    def _add(self, kind: str, message: str, allocation: int | None = None, value: int | None = None) -> None:
+        self.count += 1
+        if len(self.first) < MAX_DIFFERENCES:
+            self.first.append(Difference(kind, message, allocation, value))
 
 
 def comparable_shape(shape: str) -> str:
@@ -45,79 +158,17 @@ def comparable_shape(shape: str) -> str:
     return _INDEX_COMMENT.sub("", shape)
 
 
-def _compare_allocations(proto: HloProto, dump: Dump) -> Iterator[Difference]:
-    told = {allocation.index: allocation for allocation in proto.allocations}
-    yield from _missing("allocations", told.keys(), {item.index for item in dump.allocations})
-    for text in dump.allocations:
-        other = told.get(text.index)
-        if other is not None:
-            yield from _compare_allocation(text, other)
-
-
-def _compare_allocation(text: Allocation, proto: ProtoAllocation) -> Iterator[Difference]:
-    facts: list[tuple[str, str, object, object]] = [
-        ("size", "size", text.size, proto.size),
-        ("color", "color", text.color, proto.color),
-        ("parameter", "parameter number", text.parameter_number, proto.parameter_number),
-        ("flags", "constant", text.is_constant, proto.is_constant),
-        ("flags", "thread-local", text.is_thread_local, proto.is_thread_local),
-        ("flags", "maybe-live-out", text.maybe_live_out, proto.maybe_live_out),
-    ]
+def _allocation_facts(header: Header, proto: ProtoAllocation) -> Iterator[_Fact]:
+    """Yield the facts of an allocation that both have: kind, name, that of the text, that of the protobuf."""
+    text = header.attributes
+    yield "size", "size", header.size, proto.size
+    yield "color", "color", text.color, proto.color
+    yield "parameter", "parameter number", text.parameter_number, proto.parameter_number
+    yield "flags", "constant", text.is_constant, proto.is_constant
+    yield "flags", "thread-local", text.is_thread_local, proto.is_thread_local
+    yield "flags", "maybe-live-out", text.maybe_live_out, proto.maybe_live_out
     if text.parameter_shape_index is not None:
-        facts.append(
-            ("parameter", "ShapeIndex", text.parameter_shape_index, proto.parameter_shape_index or "{}")
-        )
-    for kind, name, ours, theirs in facts:
-        if ours != theirs:
-            yield Difference(kind, _sentence(f"allocation {text.index}", name, ours, theirs), text.index)
-
-
-def _compare_values(proto: HloProto, dump: Dump) -> Iterator[Difference]:
-    told = {value.value_id: value for value in proto.values}
-    yield from _missing("values", told.keys(), {value.id for value in dump.values})
-    for text in dump.values:
-        other = told.get(text.id)
-        if other is not None:
-            yield from _compare_value(text, other)
-
-
-def _compare_value(text: Value, proto: ProtoValue) -> Iterator[Difference]:
-    facts: list[tuple[str, str, object, object]] = [
-        ("assignment", "allocation", text.allocation_index, proto.allocation_index),
-        ("offset", "offset", text.offset, proto.offset),
-        ("size", "size", text.size, proto.size),
-        ("size", "size of the buffer itself", text.size, proto.logical_size),
-        ("instruction", "defining instruction", text.instruction, proto.instruction),
-        ("instruction", "ShapeIndex", text.shape_index or "{}", proto.shape_index),
-    ]
-    if text.color is not None:
-        facts.append(("color", "color", text.color, proto.color))
-    if proto.shape is not None:
-        facts.append(("shape", "shape", comparable_shape(text.shape), comparable_shape(proto.shape)))
-    for kind, name, ours, theirs in facts:
-        if ours != theirs:
-            yield Difference(
-                kind, _sentence(f"value {text.id}", name, ours, theirs), text.allocation_index, text.id
-            )
-
-
-def _missing(kind: str, proto: Iterable[int], text: set[int]) -> Iterator[Difference]:
-    proto_ids = set(proto)
-    for where, other, ids in (
-        ("text", "protobuf", text - proto_ids),
-        ("protobuf", "text", proto_ids - text),
-    ):
-        if ids:
-            shown = ", ".join(map(str, sorted(ids)[:5])) + (", ..." if len(ids) > 5 else "")
-            yield Difference(
-                kind,
-                f"{len(text)} {kind} in the text, {len(proto_ids)} in the protobuf: the {where} alone has "
-                f"{shown}, which the {other} lacks",
-            )
-
-
-def _sentence(subject: str, fact: str, text: object, proto: object) -> str:
-    return f"{subject}: the {fact} is {_shown(text)} in the text, {_shown(proto)} in the protobuf"
+        yield "parameter", "ShapeIndex", text.parameter_shape_index, proto.parameter_shape_index or "{}"
 
 
 def _shown(fact: object) -> str:

@@ -97,8 +97,10 @@ class _Numbers(dict[str, int | None]):
 class InstructionScanner:
     """Scan instruction lines into `columns`, which are complete after `flush`."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, spend: Callable[[int, int], None]) -> None:
+        """Take what is called for each problem, and for the records and small parts that are kept."""
         self.columns = InstructionColumns()
+        self._spend = spend
         self._problem = problem
         self._rows: list[Row] = []
         # The same shapes, op_names, files and numbers come again and again: equal ones share their memory,
@@ -137,6 +139,7 @@ class InstructionScanner:
             else _operands(text)
             for opcode, text in zip(opcodes, operands, strict=True)
         ]
+        self._spend(len(names), sum(map(len, columns.operands[first:])))
         columns.is_root += map(bool, roots)
         columns.op_name += map(self._texts.__getitem__, op_names)
         columns.source_file += map(self._texts.__getitem__, files)

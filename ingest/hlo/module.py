@@ -45,6 +45,7 @@ class Module:
         self._parts: dict[tuple[bytes, tuple[int, ...], bool], str | None] = {}
         self._indexes: dict[bytes, tuple[tuple[int, ...], ...]] = {}
         self._parsed: dict[bytes, Any] = {}
+        self._part_sets: dict[bytes, frozenset[tuple[int, ...]]] = {}
         self._branches: dict[int, dict[str, int]] = {}
         self._name_columns()
 
@@ -68,11 +69,15 @@ class Module:
             self._reader.count(0, len(text or ""))
         return self._parts[key]
 
-    def has_part(self, row: int, index: Sequence[int]) -> bool:
+    def has_part(self, row: int, index: tuple[int, ...]) -> bool:
         """Return whether an instruction's result has a part at a ShapeIndex."""
-        return not index or (
-            self.columns.shape[row].startswith(_NESTED) and part_of(self._shape(row), index) is not None
-        )
+        if not index or not self.columns.shape[row].startswith(_NESTED):
+            return not index
+        data = self._reader.raw_shapes[row]
+        parts = self._part_sets.get(data)
+        if parts is None:
+            parts = self._part_sets[data] = frozenset(self.indexes(row))
+        return index in parts
 
     def indexes(self, row: int) -> tuple[tuple[int, ...], ...]:
         """Return every ShapeIndex of an instruction's result, parents before their parts."""

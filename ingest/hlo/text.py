@@ -12,8 +12,10 @@ import re
 from typing import Final
 
 from ingest.dump.records import Notice
+from ingest.dump.source import Source
 from ingest.errors import DumpError
 from ingest.hlo.blocks import BLOCK_BYTES, LineBlocks
+from ingest.hlo.budget import Budget
 from ingest.hlo.header import parse_frames, parse_header
 from ingest.hlo.instruction_lines import InstructionScanner, last_instruction
 from ingest.hlo.records import HloText, ModuleHeader, SourceFrame
@@ -27,30 +29,67 @@ MAX_PROBLEMS: Final = 20
 """Problems told one by one; of the rest only the number is told."""
 
 _MAX_PENDING: Final = 64 << 20
+_LAST_LINE: Final = 64 << 10
 _HEAD: Final = r"(ENTRY )?+%?+([^\s({%]++) (?:\{|\([^\n]*+(?<= \{))\n"
 _COMPUTATION: Final = re.compile(_HEAD)
 _FIRST_COMPUTATION: Final = re.compile(r"\n" + _HEAD)
 _END: Final = re.compile(r"\}(?: // [^\n]*|, [a-z_]+=[^\n]*)?(?:\n|\Z)")
 
 
-def read_hlo_text(path: str | os.PathLike[str], *, block_bytes: int = BLOCK_BYTES) -> HloText:
+def read_hlo_text(
+    path: str | os.PathLike[str], *, budget: Budget | None = None, block_bytes: int = BLOCK_BYTES
+) -> HloText:
     """Read an HLO text, plain, gzip or zstd.
 
     A damaged text gives what could be read and tells the rest in `HloText.problems`.
 
+    Args:
+        path: the file.
+        budget: what it may cost; one of its own if none is given.
+        block_bytes: bytes that are read at once.
+
     Raises:
-        DumpError: the file cannot be read or is no HLO text.
+        DumpError: the file cannot be read, is no HLO text, or is beyond the budget.
     """
-    return _Reader(os.fspath(path), block_bytes).read()
+    return _Reader(os.fspath(path), budget or Budget(), block_bytes).read()
+
+
+def hash_hlo_text(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 (hexadecimal) of an HLO text that is not read, as its protobuf says all of it.
+
+    Raises:
+        DumpError: the file cannot be read, is no HLO text, or is cut off.
+    """
+    name = os.fspath(path)
+    with Source(name) as source:
+        start = end = source.read(BLOCK_BYTES)
+        _require_hlo_text(start.removeprefix(b"\xef\xbb\xbf")[:200].decode(errors="replace"), name)
+        while data := source.read(BLOCK_BYTES):
+            end = end[-_LAST_LINE:] + data
+        last = end.rstrip()[-_LAST_LINE:].rpartition(b"\n")[2]
+        if not last.startswith(b"}"):
+            raise DumpError(KIND, "the file is cut off; copy it again", file=name)
+        return source.sha256
+
+
+def _require_hlo_text(start: str, path: str) -> None:
+    if not "HloModule "[: len(start)] == start[:10]:
+        raise DumpError(
+            KIND, "the file is no HLO text: it does not start with 'HloModule'",
+            file=path, line=1, text=start[:200],
+        )  # fmt: skip
 
 
 class _Reader:
     """One pass over one file."""
 
-    def __init__(self, path: str, block_bytes: int) -> None:
+    def __init__(self, path: str, budget: Budget, block_bytes: int) -> None:
         self._path = path
+        self._budget = budget
         self._blocks = LineBlocks(path, block_bytes)
-        self._scanner = InstructionScanner(self._problem)
+        self._scanner = InstructionScanner(
+            self._problem, lambda count, small: budget.spend(path, count, small)
+        )
         self._problems: list[Notice] = []
         self._untold = 0
         self._header: ModuleHeader | None = None
@@ -104,11 +143,7 @@ class _Reader:
     def _take_top(self, *, final: bool) -> bool:
         """Read what stands before the first computation; return whether all of it is here."""
         text = self._text
-        if not "HloModule "[: len(text)] == text[:10]:
-            raise DumpError(
-                KIND, "the file is no HLO text: it does not start with 'HloModule'",
-                file=self._path, line=1, text=text[:200],
-            )  # fmt: skip
+        _require_hlo_text(text, self._path)
         first = _FIRST_COMPUTATION.search(text)
         if first is None and not final and len(text) < _MAX_PENDING:
             return False
@@ -125,6 +160,7 @@ class _Reader:
             self._tell(before + line + 1, message, shown)
 
         self._frames = parse_frames(top[line_end:], problem)
+        self._budget.spend(self._path, len(self._frames))
         self._drop(len(top))
         return True
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ingest.dump import features
@@ -18,16 +19,15 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan
 from ingest.errors import DumpError
+from ingest.hlo.budget import Budget
 
 if TYPE_CHECKING:
     from ingest.hlo.assignment import HloProto
+    from ingest.hlo.compare import Comparison
     from ingest.hlo.provenance import Sources
     from ingest.hlo.records import HloText
 
 ROLES: Final = ("hlo", "proto")
-
-MAX_DIFFERENCES: Final = 20
-"""Differences between text and protobuf that are told one by one."""
 
 
 class Source(NamedTuple):
@@ -112,6 +112,8 @@ NO_SIBLINGS: Final = Siblings()
 def read_siblings(directory: str, members: Mapping[str, str]) -> Siblings:
     """Read what lies beside a dump.
 
+    Where a protobuf can be read, the HLO text is not: it is hashed, and its start and end are looked at.
+
     Args:
         directory: where the set lies.
         members: file name of each member by role; those of other roles are passed over.
@@ -119,39 +121,53 @@ def read_siblings(directory: str, members: Mapping[str, str]) -> Siblings:
     if not members.keys() & set(ROLES):
         return NO_SIBLINGS
     notices: list[Notice] = []
+    sha256: dict[str, str] = {}
+    budget = Budget()
     text: HloText | None = None
     proto: HloProto | None = None
-    if "hlo" in members:
-        from ingest.hlo.text import read_hlo_text
-
-        path = os.path.join(directory, members["hlo"])
-        try:
-            text = read_hlo_text(path)
-        except DumpError as error:
-            notices.append(_unread(path, error))
     if "proto" in members:
         from ingest.hlo.proto import read_proto
 
         path = os.path.join(directory, members["proto"])
         try:
-            proto = read_proto(path)
+            proto = read_proto(path, budget=budget, with_places=False)
         except DumpError as error:
             notices.append(_unread(path, error))
-    return siblings_of(text, proto, notices)
+    if "hlo" in members:
+        from ingest.hlo.text import hash_hlo_text, read_hlo_text
+
+        path = os.path.join(directory, members["hlo"])
+        try:
+            if proto is None:
+                text = read_hlo_text(path, budget=budget)
+            else:
+                sha256["hlo"] = hash_hlo_text(path)
+        except DumpError as error:
+            notices.append(_unread(path, error))
+    return siblings_of(text, proto, notices, sha256)
 
 
-def siblings_of(text: HloText | None, proto: HloProto | None, notices: Sequence[Notice] = ()) -> Siblings:
-    """Put together what an HLO text and a protobuf tell.
+def siblings_of(
+    text: HloText | None,
+    proto: HloProto | None,
+    notices: Sequence[Notice] = (),
+    sha256: Mapping[str, str] = MappingProxyType({}),
+) -> Siblings:
+    """Put together what was read: the protobuf, or else the HLO text.
 
-    The module is taken from the protobuf where both are there: since jaxlib 0.11 the text leaves out
-    get-tuple-elements.
+    Args:
+        text: the HLO text, where there is no protobuf.
+        proto: the protobuf, which says all that the text does and more: since jaxlib 0.11 the text leaves out
+            get-tuple-elements.
+        notices: what could not be read.
+        sha256: SHA-256 of members that were not read further, by role.
     """
     from ingest.hlo.frames import FrameworkRule, Stacks
     from ingest.hlo.provenance import locate
 
     module = proto or text
     if module is None:
-        return Siblings(notices=notices)
+        return Siblings(sha256=sha256, notices=notices)
     rule = FrameworkRule.from_environment()
     rows = module.instructions
     located = locate(rows, Stacks(module.frames, rule))
@@ -172,21 +188,28 @@ def siblings_of(text: HloText | None, proto: HloProto | None, notices: Sequence[
         dict(zip(rows.instruction, sources, strict=True)),
         rule,
         proto,
-        {role: one.content_sha256 for role, one in read.items() if one is not None},
+        {**sha256, **{role: one.content_sha256 for role, one in read.items() if one is not None}},
         [*notices, *(problem for one in read.values() if one is not None for problem in one.problems)],
     )
 
 
 def note_differences(proto: HloProto, dump: ParsedDump, file: str) -> list[Notice]:
-    """Note what the protobuf tells differently than the dump's text."""
-    from ingest.dump.parse import to_records
-    from ingest.hlo.compare import compare
+    """Note what the protobuf says otherwise than the dump's text."""
+    from ingest.hlo.compare import Comparison
 
-    found = compare(proto, to_records(dump))
-    notices = [Notice(file, None, "proto-differs", one.message[:MAX_TEXT]) for one in found[:MAX_DIFFERENCES]]
-    if len(found) > MAX_DIFFERENCES:
-        notices.append(Notice(file, None, "proto-differs", f"{len(found)} differences in all"))
-    return notices
+    comparison = Comparison(proto)
+    comparison.take_allocations(dump.headers)
+    comparison.take_values(dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes)
+    return notices_of(comparison, file)
+
+
+def notices_of(comparison: Comparison, file: str) -> list[Notice]:
+    """Return the notices on a protobuf that was compared with all of a dump."""
+    comparison.finish()
+    found = [Notice(file, None, "proto-differs", one.message[:MAX_TEXT]) for one in comparison.first]
+    if comparison.count > len(found):
+        found.append(Notice(file, None, "proto-differs", f"{comparison.count} differences in all"))
+    return found
 
 
 def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:

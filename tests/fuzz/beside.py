@@ -46,11 +46,14 @@ KINDS: Final = frozenset(
         "no-buffer-assignment",
         "number-too-large",
         "out-of-bounds",
+        "sidecar-limit",
         "unreadable",
     }
 )
 """Why a protobuf that lies alone may be rejected."""
-NOTICES: Final = frozenset({"hlo-text", "hlo-proto", "proto-differs", "unreadable", "line-too-long"})
+NOTICES: Final = frozenset(
+    {"hlo-text", "hlo-proto", "proto-differs", "sidecar-limit", "unreadable", "line-too-long"}
+)
 _OF_THE_MODULE: Final = {
     "instructions",
     "source_frames",
