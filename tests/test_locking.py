@@ -23,10 +23,11 @@ import ingest.database.publish as publish_module
 import ingest.database.window as window_module
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
+from ingest.database.connect import UNBORN
 from ingest.database.hold import ReadHold
 from ingest.database.import_lock import import_lock, lock_holder
 from ingest.database.publish import publish_snapshot
-from ingest.database.window import write_window
+from ingest.database.window import held, replace_database, write_window
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
 from ingest.maintenance.compact import compact_database
@@ -264,20 +265,58 @@ def test_a_link_to_the_database_stays_a_link(
     assert [path.name for path in link.parent.iterdir()] == ["link.duckdb"]
 
 
-def test_a_file_with_another_link_is_not_replaced(
+def test_a_file_with_another_name_is_read_and_not_changed(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
-    """The other name would keep the old runs; so readers are waited for, and named."""
+    """The other name would keep the old runs, or hide the log; what was read is loaded once it is gone."""
     other = tmp_path / "other name.duckdb"
     os.link(site.database, other)
-    reader = open_shell(site.database, read_only=True)
+    before = site.database.read_bytes()
     site.grow(2)
-    with pytest.raises(DatabaseLocked) as caught:
-        site.load()
-    assert caught.value.pid == reader.process.pid
-    reader.close()
+    for beside in (False, True):
+        if beside:
+            open_shell(site.database, read_only=True)
+        with pytest.raises(DatabaseError, match=r"2 names \(hard links\)"):
+            site.load()
+        with pytest.raises(DatabaseError, match=r"2 names \(hard links\)"):
+            compact_database(str(site.database))
+        assert site.runs() == 2
+    assert site.database.read_bytes() == before
+    other.unlink()
     assert site.load().resumed == 1
-    assert os.path.samefile(site.database, other)
+    assert site.runs() == 3
+
+
+def test_a_database_whose_maker_was_killed_at_its_birth_is_loaded(site: Site) -> None:
+    """It has its name, and still the one that it was made under; the next import takes that away."""
+    unborn = site.database.parent / f"{UNBORN}killed"
+    unborn.mkdir(mode=0o700)
+    os.link(site.database, unborn / site.database.name)
+    site.grow(2)
+    assert site.load().loaded == 1
+    assert not unborn.exists()
+
+
+def test_an_import_whose_hold_was_killed_does_not_replace_the_database(
+    site: Site, open_shell: Callable[..., Shell], tmp_path: Path
+) -> None:
+    """Without the hold a writer gets in, and what it commits would go with the old file."""
+    place = str(site.database)
+
+    def replace() -> None:
+        with held(place) as hold, replace_database(place, str(tmp_path / "staging"), hold) as new:
+            hold.copy(place, new.file)
+            hold._child.kill()
+            hold._child.wait()
+            with Shell(site.database, read_only=False) as writer:
+                writer.run("UPDATE runs SET stem = 'acknowledged'")
+
+    with pytest.raises(DatabaseError, match="the process that holds the file ended"):
+        replace()
+    assert open_shell(site.database, read_only=True).run("SELECT DISTINCT stem FROM runs") == [
+        ("acknowledged",)
+    ]
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 def test_nobody_can_write_while_the_copy_is_changed(
@@ -860,6 +899,22 @@ def test_the_lock_matrix_is_as_documented(tmp_path: Path) -> None:
 
 
 # --- the command ---------------------------------------------------------------------------------------
+
+
+def test_a_wait_begins_when_it_is_known_that_one_must_wait(
+    site: Site, open_shell: Callable[..., Shell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine, finding that out takes longer than the wait; it is reported all the same."""
+    open_shell(site.database, read_only=False)
+    clock = iter(range(0, 10_000, 10))  # ten seconds pass between two looks
+    monkeypatch.setattr("ingest.database.window.time.monotonic", lambda: float(next(clock)))
+    waits: list[DatabaseLocked] = []
+    with (
+        pytest.raises(DatabaseLocked),
+        write_window(str(site.database), str(site.database.parent), wait_seconds=0.2, on_wait=waits.append),
+    ):
+        pass
+    assert len(waits) == 1
 
 
 def test_the_log_is_one_event_a_line(site: Site, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ __all__ = [
     "DatabaseStatus",
     "TableRows",
     "Upgrade",
+    "check_links",
     "check_path",
     "create",
     "explain",
@@ -75,6 +76,8 @@ UNBORN: Final = ".xbuf-new-"
 """Start of the name of the folder that a new database is made in."""
 
 _RETRY_SECONDS = 0.1
+_BIRTH_SECONDS = 1.0
+"""A new database has two names for some microseconds, see `_put`; a busy machine takes longer."""
 
 _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
@@ -151,6 +154,28 @@ def check_path(path: _Path) -> None:
         )
 
 
+def check_links(path: _Path) -> None:
+    """Make sure that a database has one name only.
+
+    DuckDB's log lies beside the name that the file was opened by. Opened by another, the file lacks what the
+    log holds, and is changed without it; a file that is replaced keeps its old content under the other name.
+
+    Raises:
+        DatabaseError: it has several, for longer than a new database has.
+    """
+    deadline = time.monotonic() + _BIRTH_SECONDS
+    try:
+        while (links := os.stat(path).st_nlink) > 1:
+            if time.monotonic() > deadline:
+                raise DatabaseError(
+                    f"{os.fspath(path)}: the file has {links} names (hard links), so that changes to it could"
+                    " be lost; nothing was changed: make the others copies (cp), then run again"
+                )
+            time.sleep(_RETRY_SECONDS / 10)
+    except OSError as error:
+        raise explain(os.fspath(path), error) from error
+
+
 def open_database(
     path: _Path,
     *,
@@ -178,7 +203,8 @@ def open_database(
         DatabaseLocked: another process held it longer than `wait_seconds`.
         DatabaseTooNew: a newer xbuf or DuckDB wrote it.
         NotADatabase: the file is something else, or damaged; it is left as it is.
-        DatabaseError: it is missing or older (`read_only`), or the file system refuses.
+        DatabaseError: it is missing or older (`read_only`), has several names (unless `read_only`), or the
+            file system refuses.
     """
     shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
     settings: _Config = dict(_SEALED) if read_only and not unsafe else {}
@@ -277,6 +303,8 @@ def _open(
         if read_only:
             raise _missing(path)
         _create(path)
+    if not read_only:
+        check_links(path)
     # Made absolute, a path such as sqlite:x or s3://x is a file name like any other.
     target = os.path.abspath(path)
     try:
@@ -405,6 +433,7 @@ def _put(new: str, place: str) -> None:
     """Give a finished file its name, unless somebody else was faster."""
     try:
         os.link(new, place)
+        os.unlink(new)
     except FileExistsError:
         return
     except OSError as error:

@@ -9,6 +9,9 @@ connection that this process has, such as those of a notebook that calls `import
 descriptor of the file, locks it, copies through it, and closes it by ending. It ends when its standard
 input does, so a killed parent leaves no hold behind.
 
+It also renames the new file over the held one. Whoever renames must hold: were it the parent, a child that
+was killed meanwhile would have let a writer in, whose rows would go with the old file.
+
 This file is the child's program too (`python -I -S hold.py PATH`, some 15 ms): it imports nothing of ours.
 """
 
@@ -20,6 +23,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
@@ -70,9 +74,21 @@ class ReadHold:
             OSError: it cannot be read or written; the target may be there in part.
         """
         assert self._child.stdin is not None
-        self._child.stdin.write(json.dumps([source, target]) + "\n")
-        self._child.stdin.flush()
-        return int(self._answer(target))
+        return int(self._ask("copy", source, target))
+
+    def replace(self, new: str, place: str) -> None:
+        """Rename a file over the held one.
+
+        Raises:
+            OSError: it cannot be renamed, or nothing is held any more; then `place` is what it was.
+        """
+        status = os.stat(new)
+        try:
+            self._ask("rename", new, place)
+        except OSError:
+            # The child may have ended between the renaming and its answer.
+            if not os.path.samestat(status, os.stat(place)):
+                raise
 
     def release(self) -> None:
         """Let writers in again, and end a copy that is under way."""
@@ -81,7 +97,8 @@ class ReadHold:
         child.wait()
         for stream in (child.stdin, child.stdout):
             if stream is not None:
-                stream.close()
+                with suppress(BrokenPipeError):  # a request that the child did not live to read
+                    stream.close()
 
     def __enter__(self) -> ReadHold:
         return self
@@ -91,11 +108,24 @@ class ReadHold:
     ) -> None:
         self.release()
 
+    def _ask(self, verb: str, source: str, target: str) -> str:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(json.dumps([verb, source, target]) + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended(target) from None
+        return self._answer(target)
+
+    def _ended(self, path: str) -> OSError:
+        code = self._child.wait()
+        return OSError(errno.EIO, f"the process that holds the file ended ({code}); run again", path)
+
     def _answer(self, path: str) -> str:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
-            raise OSError(errno.EIO, f"the process that holds the file ended ({self._child.wait()})", path)
+            raise self._ended(path)
         answer = json.loads(line)
         if isinstance(answer, list):
             number, text = answer
@@ -104,7 +134,7 @@ class ReadHold:
 
 
 def _serve(path: str) -> None:
-    """Lock the file, then copy whatever is asked for until the standard input ends."""
+    """Lock the file, then copy and rename what is asked for until the standard input ends."""
     try:
         held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -116,10 +146,14 @@ def _serve(path: str) -> None:
         return
     _say("held")
     for line in sys.stdin:
-        source, target = json.loads(line)
+        verb, source, target = json.loads(line)
         try:
-            # The held file is read through its one descriptor: closing a second one would end the lock.
-            _say(_copy(held, target) if source == path else _copy_other(source, target))
+            if verb == "rename":
+                os.replace(source, target)
+                _say("renamed")
+            else:
+                # The held file is read through its one descriptor: closing a second one would end the lock.
+                _say(_copy(held, target) if source == path else _copy_other(source, target))
         except OSError as error:
             _say([error.errno, error.strerror])
 

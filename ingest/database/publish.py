@@ -10,7 +10,7 @@ import glob
 import os
 import shutil
 import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -135,12 +135,13 @@ def _permit(place: str, new: str) -> None:
 
 def _put(path: str, place: str, new: str) -> None:
     """Rename over the old snapshot, unless somebody has it open for writing or has just written to it."""
-    with ExitStack() as stack:
-        if os.path.exists(place):
-            hold = ReadHold.take(place)
-            if hold is None:
-                raise DatabaseLocked(path)
-            stack.enter_context(hold)
+    if not os.path.exists(place):
+        os.replace(new, place)
+        return
+    hold = ReadHold.take(place)
+    if hold is None:
+        raise DatabaseLocked(path)
+    with hold:
         if os.path.lexists(f"{place}.wal"):
             raise DatabaseLocked(path)
-        os.replace(new, place)
+        hold.replace(new, place)

@@ -2,8 +2,8 @@
 
     nobody has it open      open it, change it, close it: others wait for that long
     only readers have it    change a copy and rename it over; open readers keep the file that they have
-                            (a file with a second hard link is not replaced: then readers are waited for)
     a writer has it         wait, then DatabaseLocked; nothing is changed
+    it has another name     DatabaseError: a hard link would keep the old content, or hide the log
 
 The way by copy holds the file against writers from before the copy until after the renaming
 (`ingest.database.hold`), so that no change made elsewhere can get lost with the file that is replaced.
@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from ingest.database.connect import UNBORN, open_database
+from ingest.database.connect import UNBORN, check_links, open_database
 from ingest.database.hold import ReadHold
 from ingest.database.import_lock import OnWait
 from ingest.database.refusals import explain
+from ingest.database.spill import remove_left_over
 from ingest.errors import DatabaseError, DatabaseLocked
 
 if TYPE_CHECKING:
@@ -131,16 +132,11 @@ def held(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = N
         DatabaseLocked: a process had it open for writing for longer than `wait_seconds`.
         DatabaseError: it cannot be opened.
     """
-    deadline = time.monotonic() + wait_seconds
-    told = False
-    while True:
-        hold = _take(database)
-        if hold is not None:
-            with hold:
-                yield hold
-            return
-        _pause(_writer_of(database), deadline, None if told else on_wait)
-        told = True
+    patience = _Patience(wait_seconds, on_wait)
+    while (hold := _take(database)) is None:
+        patience.wait(_writer_of(database))
+    with hold:
+        yield hold
 
 
 @contextmanager
@@ -154,6 +150,7 @@ def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Re
         DatabaseError: the new file cannot take the place.
     """
     place = os.path.realpath(database)
+    check_links(place)
     try:
         os.makedirs(staging, mode=0o700, exist_ok=True)
         folder = tempfile.mkdtemp(prefix=_FOLDER, dir=staging)
@@ -165,7 +162,7 @@ def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Re
         if _exists(f"{new.file}.wal"):
             raise DatabaseError(f"{database}: DuckDB left a write-ahead log beside the new file; run again")
         try:
-            _take_over(place, new)
+            _take_over(place, new, hold)
         except OSError as error:
             raise explain(database, error) from error
         time.sleep(LINGER_SECONDS)
@@ -180,7 +177,8 @@ def finish_replacements(database: str, staging: str) -> None:
     it held is in the new file, as the marker tells, so it is removed.
     """
     place = os.path.realpath(database)
-    _remove_unborn(os.path.dirname(place))
+    _remove_unborn(place)
+    remove_left_over()
     try:
         folders = [entry.path for entry in os.scandir(staging) if entry.name.startswith(_FOLDER)]
     except (FileNotFoundError, NotADirectoryError):
@@ -197,11 +195,14 @@ def finish_replacements(database: str, staging: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_unborn(folder: str) -> None:
+def _remove_unborn(place: str) -> None:
     """Remove what is left of a database that was killed while it was made; a live one takes a second."""
+    folder, name = os.path.split(place)
     for path in glob.glob(os.path.join(glob.escape(folder), f"{UNBORN}*")):
         with suppress(OSError):
-            if time.time() - os.stat(path).st_mtime > 3600:
+            made = os.path.join(path, name)
+            is_born = os.path.lexists(made) and os.path.lexists(place) and os.path.samefile(made, place)
+            if is_born or time.time() - os.stat(path).st_mtime > 3600:
                 shutil.rmtree(path)
 
 
@@ -210,8 +211,7 @@ def _enter(
 ) -> tuple[duckdb.DuckDBPyConnection | None, ReadHold | None]:
     """Open the database in place, or take a hold for a copy."""
     started = time.monotonic()
-    deadline = started + wait_seconds
-    told = False
+    patience = _Patience(wait_seconds, on_wait)
     only_readers = False
     while True:
         try:
@@ -219,8 +219,7 @@ def _enter(
         except DatabaseLocked as refusal:
             file = os.stat(database)
             by_copy_at = started + min(wait_seconds, file.st_size / COPY_BYTES_PER_SECOND)
-            # Another hard link would go on naming the old file.
-            if not in_place_only and file.st_nlink == 1:
+            if not in_place_only:
                 if (left := by_copy_at - time.monotonic()) > 0:
                     time.sleep(min(_RETRY_SECONDS, left))
                     continue
@@ -233,18 +232,30 @@ def _enter(
                     only_readers = True
                     continue
             only_readers = False
-            _pause(refusal, deadline, None if told else on_wait)
-            told = True
+            patience.wait(refusal)
 
 
-def _pause(refusal: DatabaseLocked, deadline: float, on_wait: OnWait | None) -> None:
-    """Wait a moment before another try, or give up."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise refusal
-    if on_wait:
-        on_wait(refusal)
-    time.sleep(min(_RETRY_SECONDS, left))
+class _Patience:
+    """Waits for a process that has the database, for some seconds from when waiting begins.
+
+    Not from when the work began: starting the process of a hold takes longer than a short wait on a busy
+    machine, and then nobody would hear of the waiting.
+    """
+
+    def __init__(self, seconds: float, on_wait: OnWait | None) -> None:
+        self._seconds, self._on_wait = seconds, on_wait
+        self._deadline: float | None = None
+
+    def wait(self, refusal: DatabaseLocked) -> None:
+        """Wait a moment before another try; raise the refusal when there is no time left."""
+        if self._deadline is None:
+            self._deadline = time.monotonic() + self._seconds
+            if self._seconds > 0 and self._on_wait:
+                self._on_wait(refusal)
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise refusal
+        time.sleep(min(_RETRY_SECONDS, left))
 
 
 def _take(database: str) -> ReadHold | None:
@@ -277,7 +288,7 @@ def _use(window: Window, database: str) -> Iterator[Window]:
         window.connection.close()
 
 
-def _take_over(place: str, new: Replacement) -> None:
+def _take_over(place: str, new: Replacement, hold: ReadHold) -> None:
     """Give the new file the owner, the permissions and the name of the old one."""
     shutil.copystat(place, new.file)
     os.utime(new.file)
@@ -295,7 +306,7 @@ def _take_over(place: str, new: Replacement) -> None:
             json.dump(marker, file)
         sync(path)
         sync(new.folder)
-    os.replace(new.file, place)
+    hold.replace(new.file, place)
     if has_wal:
         os.unlink(wal)
     sync(os.path.dirname(place))
