@@ -7,6 +7,10 @@ import datetime
 import html
 import io
 import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -227,3 +231,40 @@ def test_a_file_appears_only_when_complete(memory: duckdb.DuckDBPyConnection, tm
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(UsageError, match="cannot be written: No such file"):
         write_file(run_sql(memory, "SELECT 1 AS a"), "csv", tmp_path / "gone" / "x.csv", None)
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_what_is_no_regular_file_is_written_to_and_stays(
+    memory: duckdb.DuckDBPyConnection, tmp_path: Path, format_: str
+) -> None:
+    """A device, a FIFO and a link are what they were; the reader of the FIFO gets the result."""
+    write_file(run_sql(memory, "SELECT 1 AS a"), format_, Path("/dev/null"), None)
+    assert Path("/dev/null").is_char_device()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_bytes)
+        write_file(run_sql(memory, "SELECT 1 AS a"), format_, pipe, None)
+        assert read.result() == b"a\n1\n" if format_ == "csv" else read.result().startswith(b"PAR1")
+    assert pipe.is_fifo()
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("earlier")
+    link.symlink_to("target")
+    write_file(run_sql(memory, "SELECT 1 AS a"), format_, link, None)
+    assert link.is_symlink()
+    assert target.read_bytes() != b"earlier"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "target"]
+
+
+def test_a_standard_stream_may_be_named(tmp_path: Path) -> None:
+    """`-o /dev/stdout > FILE` writes to the file that the shell opened, which keeps its inode."""
+    code = (
+        "import duckdb; from pathlib import Path; from ingest.query.output import write_file;"
+        "from ingest.query.run import run_sql;"
+        "write_file(run_sql(duckdb.connect(), 'SELECT 1 AS a'), 'csv', Path('/dev/stdout'), None)"
+    )
+    with (tmp_path / "out").open("wb") as out:
+        inode = os.fstat(out.fileno()).st_ino
+        subprocess.run([sys.executable, "-c", code], stdout=out, check=True)
+    assert (tmp_path / "out").read_text() == "a\n1\n"
+    assert (tmp_path / "out").stat().st_ino == inode

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import duckdb
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
@@ -252,6 +253,21 @@ def test_what_has_no_room_is_named(run: Run) -> None:
     assert "source" in wide.out
 
 
+def test_a_result_never_replaces_the_database(run: Run, demonstration_file: Path, tmp_path: Path) -> None:
+    """By whatever name the file of -o leads to it."""
+    before = demonstration_file.read_bytes()
+    (tmp_path / "link").symlink_to(demonstration_file)
+    (tmp_path / "log").symlink_to(f"{demonstration_file}.wal")
+    os.link(demonstration_file, tmp_path / "hard")
+    for name in (demonstration_file, tmp_path / "link", tmp_path / "hard", tmp_path / "log"):
+        for words in (("sql", "SELECT 1"), ("query", "padding")):
+            answer = run(*words, "--format", "csv", "-o", str(name))
+            assert answer.code == 2
+            assert "is the database itself" in answer.err
+    os.unlink(tmp_path / "hard")
+    assert demonstration_file.read_bytes() == before
+
+
 def complete(*words: str) -> list[str]:
     """Complete the last word as a shell would."""
     completion = ShellComplete(xbuf, {}, "xbuf", "_XBUF_COMPLETE")
@@ -267,6 +283,40 @@ def test_completion(run: Run) -> None:
     assert complete("query", "padding", "--label", "batch=1") == ["batch=16"]
     assert "9" in complete("query", "padding", "--run", "")
     assert complete("query", "live_curve", "--peaks", "") == ["true", "false"]
+
+
+def test_names_that_a_shell_would_run_are_not_offered(
+    monkeypatch: pytest.MonkeyPatch, database: Path, tmp_path: Path
+) -> None:
+    """bash writes a completion on the command line as it stands, and runs what is in it."""
+    plain = ["jit_step.1", "jit__lambda_", "module_0001.a-b"]
+    risky = [
+        "aa$(touch${IFS}PWNED)",
+        "a`id`",
+        "a;b",
+        "a b",
+        "a'b",
+        'a"b',
+        "a&b",
+        "a>b",
+        "a\nb",
+        "--db=x",
+        "a*",
+    ]
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("DROP TABLE runs")
+        connection.execute(
+            "CREATE TABLE runs AS SELECT unnest(?) AS module_name, NULL::VARCHAR AS stem", [plain + risky]
+        )
+    monkeypatch.setenv("XBUF_DB", str(database))
+    assert complete("query", "padding", "--module", "") == sorted(plain)
+    (tmp_path / "queries").mkdir()
+    for name in ("mine", "its$(id)"):
+        (tmp_path / "queries" / f"{name}.sql").write_text("SELECT 1")
+    monkeypatch.setenv("XBUF_QUERIES", str(tmp_path / "queries"))
+    assert complete("query", "mi") == ["mine"]
+    assert complete("query", "its") == []
+    assert "--queries" in complete("query", "--")
 
 
 def test_completion_without_a_database_is_silent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

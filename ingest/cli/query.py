@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -52,6 +53,18 @@ def _output_options(command: _Command) -> _Command:
     return command
 
 
+_PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/][A-Za-z0-9_.,:=@%+/-]*")
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether a shell takes a text as it is.
+
+    Names of modules and labels come from dumps. bash puts a completion on the command line as it stands, and
+    runs what `$(...)` in it says: other names are not offered.
+    """
+    return _PLAIN.fullmatch(text) is not None
+
+
 class _Text(click.ParamType[Any]):
     """A parameter of a query: checked by its type, completed from its choices or the database."""
 
@@ -73,7 +86,8 @@ class _Text(click.ParamType[Any]):
             known = ["true", "false"]
         else:
             known = list(self.parameter.choices)
-        return [CompletionItem(text) for text in known if text.startswith(incomplete)]
+        fitting = [text for text in known if text.startswith(incomplete) and not text.startswith("-")]
+        return [CompletionItem(text) for text in fitting if _is_plain(text)]
 
 
 class _QueryCommand(click.Command):
@@ -114,6 +128,9 @@ class _QueryGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_catalog(ctx))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [item for item in super().shell_complete(ctx, incomplete) if _is_plain(item.value)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name.endswith(".sql") or os.sep in cmd_name:
@@ -188,7 +205,7 @@ def sql(
 
     text = sys.stdin.read() if statement == "-" else statement
     with _open(database, unsafe) as connection:
-        written = _write(run_sql(connection, text, unsafe=unsafe), format_, output, width)
+        written = _write(run_sql(connection, text, unsafe=unsafe), format_, output, width, database)
         if written.rows == 0:
             say("no row")
 
@@ -295,8 +312,10 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
         if show_sql:
             click.echo(sql_text(saved, values))
             return
-        with _open(database or _database(ctx), unsafe) as connection:
-            written = _write(run_query(connection, saved, values, unsafe=unsafe), format_, output, width)
+        database = database or _database(ctx)
+        with _open(database, unsafe) as connection:
+            result = run_query(connection, saved, values, unsafe=unsafe)
+            written = _write(result, format_, output, width, database)
             if written.rows == 0:
                 say(why_empty(connection, saved, values))
             else:
@@ -339,13 +358,15 @@ def _open(database: str, unsafe: bool) -> duckdb.DuckDBPyConnection:
     return open_database(database, read_only=True, unsafe=unsafe)
 
 
-def _write(result: Result, format_: str | None, output: Path | None, width: int | None) -> Written:
+def _write(
+    result: Result, format_: str | None, output: Path | None, width: int | None, database: str
+) -> Written:
     from ingest.query.formats import write_text
     from ingest.query.output import choose_format, terminal_width, write_file
 
     chosen = choose_format(format_, output)
     if output is not None:
-        written = write_file(result, chosen, output, width or None)
+        written = write_file(result, chosen, output, width or None, database=database)
     else:
         columns = terminal_width() if width is None else width or None
         written = write_text(result, chosen, sys.stdout, columns)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from ingest.query.cells import escape, json_text, json_value, plain, shown
 from ingest.query.run import Result, ResultColumn
 from ingest.query.table import lay_out, markdown
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["FORMATS", "Written", "write_parquet", "write_text"]
 
@@ -63,14 +60,14 @@ def write_text(result: Result, format_: str, out: TextIO, width: int | None = 80
     return Written(rows)
 
 
-def write_parquet(result: Result, path: Path) -> Written:
-    """Write a result as a Parquet file."""
+def write_parquet(result: Result, sink: BinaryIO) -> Written:
+    """Write a result as a Parquet file; the sink need not be seekable."""
     import pyarrow.parquet
 
     batches = result.batches()
     first = next(batches)
     rows = 0
-    with pyarrow.parquet.ParquetWriter(path, first.schema, compression="zstd") as writer:
+    with pyarrow.parquet.ParquetWriter(sink, first.schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from ingest.errors import UsageError
 from ingest.query.formats import FORMATS, Written, write_parquet, write_text
@@ -45,31 +45,72 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def write_file(result: Result, format_: str, path: Path, width: int | None) -> Written:
+def write_file(
+    result: Result, format_: str, path: Path, width: int | None, *, database: str | None = None
+) -> Written:
     """Write a result to a file; an earlier file of that name stays until the new one is complete.
 
+    A device, a FIFO or a standard stream is written to as it is. A link stays, and the file that it leads to
+    is replaced.
+
+    Args:
+        database: file that must not be written over.
+
     Raises:
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or is the database.
     """
-    with _replacing(path) as temporary:
-        if format_ == "parquet":
-            return write_parquet(result, temporary)
-        with _open(temporary) as out:
-            return write_text(result, format_, out, width)
+    place = Path(os.path.realpath(path))
+    if database is not None and _is_part_of(place, database):
+        raise UsageError(f"{path}: is the database itself; write to another file")
+    if _is_stream(place):
+        with _explained(path):
+            return _write(result, format_, path, width)
+    with _explained(path), _replacing(place) as temporary:
+        return _write(result, format_, temporary, width)
 
 
-def _open(path: Path) -> TextIO:
-    return path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
+def _write(result: Result, format_: str, path: Path, width: int | None) -> Written:
+    if format_ == "parquet":
+        with path.open("wb") as sink:
+            return write_parquet(result, sink)
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+        return write_text(result, format_, out, width)
+
+
+def _is_part_of(place: Path, database: str) -> bool:
+    """Tell whether a file is the database or its log, by any of its names."""
+    parts = (os.path.realpath(database), os.path.realpath(database) + ".wal")
+    return str(place) in parts or any(
+        os.path.exists(part) and place.exists() and place.samefile(part) for part in parts
+    )
+
+
+def _is_stream(place: Path) -> bool:
+    """Tell whether a file has readers or a writer who would not see that another took its place."""
+    try:
+        status = place.stat()
+    except OSError:
+        return False
+    streams = []
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            streams.append(os.fstat(descriptor))
+    return not stat.S_ISREG(status.st_mode) or any(os.path.samestat(status, stream) for stream in streams)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` that takes its place at the end."""
-    try:
-        descriptor, name = tempfile.mkstemp(prefix=".xbuf-", dir=path.parent)
-        os.close(descriptor)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    descriptor, name = tempfile.mkstemp(prefix=".xbuf-", dir=path.parent)
+    os.close(descriptor)
     temporary = Path(name)
     try:
         yield temporary
@@ -77,7 +118,5 @@ def _replacing(path: Path) -> Iterator[Path]:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
