@@ -174,7 +174,7 @@ def test_a_killed_change_is_done_or_not_begun(site: Site, tmp_path: Path, change
         done = run(database)
         assert done.returncode == 0, done.stderr
         assert differences(after, database, with_imports=True) == {}
-        assert [path.name for path in Path(f"{database}.staging").glob("*")] == ["known.parquet"][
+        assert [path.name for path in Path(f"{database}.staging").glob("*")] == ["known.duckdb"][
             : change != "compact"
         ]
     assert outcomes == ({"as it was"} if change == "compact" else {"as it was", "done"})

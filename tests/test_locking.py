@@ -32,7 +32,7 @@ from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageErro
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
 from ingest.maintenance.compact import compact_database
 from ingest.pipeline.journal import read_journals, staging_folder
-from ingest.pipeline.known import keep_known, write_known
+from ingest.pipeline.manifest import note_runs, take_in
 from tests.content import differences
 from tests.dump_sets import DATA
 from tests.reliability.day import HOURS, IDLE_HOUR, live_through
@@ -112,8 +112,8 @@ def site(_first_import: Site, tmp_path: Path) -> Site:
     staging.mkdir(mode=0o700)
     with open_database(site.database) as connection:
         connection.execute("UPDATE runs SET dump_dir = ?", [str(site.dumps)])
-        write_known(connection, staging)
-        keep_known(staging)
+        note_runs(connection, staging)
+    take_in(staging, anew=True)
     return site
 
 
@@ -565,7 +565,7 @@ def test_an_unknown_past_is_read_again_and_not_loaded_twice(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
     """Without the record of what is known, a locked-out import stages all; the load passes over the old."""
-    (staging_folder(str(site.database)) / "known.parquet").unlink()
+    (staging_folder(str(site.database)) / "known.duckdb").unlink()
     site.grow(2)
     writer = open_shell(site.database, read_only=False)
     with pytest.raises(DatabaseLocked):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -29,7 +29,7 @@ FIRST_LINE: Final = b"BufferAssignment:"
 def discover(
     paths: Paths,
     *,
-    known: Collection[tuple[str, str]] = frozenset(),
+    known: Container[tuple[str, str]] = frozenset(),
     proto_alone: bool = False,
 ) -> Discovery:
     """Find the dump sets in directories, at any depth, and of files given by name.
@@ -94,7 +94,7 @@ _Group = list["os.DirEntry[str] | None"]
 class _Search:
     """What a search has found so far."""
 
-    def __init__(self, known: Collection[tuple[str, str]], proto_alone: bool) -> None:
+    def __init__(self, known: Container[tuple[str, str]], proto_alone: bool) -> None:
         self.sets: list[DumpSet] = []
         self.problems: list[Problem] = []
         self.entered_paths: set[str] = set()
@@ -190,7 +190,7 @@ class _Listing:
                     group[number] = entry
 
     def sets(
-        self, known: Collection[tuple[str, str]], proto_alone: bool, only_named: bool
+        self, known: Container[tuple[str, str]], proto_alone: bool, only_named: bool
     ) -> Iterator[DumpSet]:
         """Yield the sets; to be called while the directory is open."""
         self._sniff(known, only_named)
@@ -256,7 +256,7 @@ class _Listing:
             members.append(Member(role, entry.name, status.st_size, status.st_mtime_ns))
         return tuple(members)
 
-    def _sniff(self, known: Collection[tuple[str, str]], only_named: bool) -> None:
+    def _sniff(self, known: Container[tuple[str, str]], only_named: bool) -> None:
         """Add the files that their content shows to be primary files."""
         shown = display(self._directory)
         stem_of_base: dict[str, str] = {}

@@ -10,7 +10,7 @@ from ingest.database.import_lock import OnWait, import_lock
 from ingest.database.window import Window, finish_replacements, write_window
 from ingest.errors import DatabaseError
 from ingest.pipeline.journal import staging_folder
-from ingest.pipeline.known import keep_known, write_known
+from ingest.pipeline.manifest import note_runs, take_in
 
 __all__ = ["change_database", "exclusive"]
 
@@ -42,5 +42,5 @@ def change_database(
     with exclusive(database, wait_seconds=wait_seconds, on_wait=on_wait) as staging:
         with write_window(database, staging, wait_seconds=wait_seconds, on_wait=on_wait) as window:
             yield window
-            write_known(window.connection, staging_folder(database))
-        keep_known(staging_folder(database))
+            note_runs(window.connection, staging_folder(database))
+        take_in(staging_folder(database), anew=True)

@@ -48,17 +48,11 @@ from ingest.events import (
 )
 from ingest.pipeline.history import close_unfinished_imports, last_rejects, load_journal, update_times
 from ingest.pipeline.journal import Journal, left_behind, open_journal, staging_folder, timestamp
-from ingest.pipeline.known import (
-    Known,
-    add_staged,
-    has_saved_known,
-    keep_known,
-    read_known,
-    read_saved,
-    write_known,
-)
+from ingest.pipeline.known import find_known
+from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.plan import as_reject, find_sets, nothing_found, plan_only, plan_tasks
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
+from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary, Progress
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import rare_collections, release_freed
@@ -77,19 +71,15 @@ __all__ = ["ImportSummary", "Progress", "import_dumps"]
 
 
 class _State(NamedTuple):
-    """What is known at the start.
+    """What the database holds at the start, besides runs.
 
     Attributes:
-        known: runs that the database holds or that are staged.
-        rejects: (file, line, kind) of what the last import rejected; None where nobody can tell.
+        rejects: (file, line, kind) of what the last import rejected; None while a writer has the database.
         queries: SHA-256 of the installed queries.
-        locked: a writer has the database, and `known` is what the last import wrote down.
     """
 
-    known: Known
     rejects: frozenset[tuple[str, int | None, str]] | None = None
     queries: str | None = None
-    locked: bool = False
 
 
 def import_dumps(
@@ -182,7 +172,8 @@ class _Import:
         self._tell = tell
         self._outcome = Outcome()
         self._pending: list[Journal] = []
-        self._state = _State({})
+        self._state = _State()
+        self._locked = False
         self._tasks: list[Task] = []
         self._import_id: int | None = None
         self._resumed = 0
@@ -206,13 +197,15 @@ class _Import:
         self._pending = left_behind(self._target)
         for one in self._pending:
             one.remove_damaged_parts(HEAD)
-        self._state = self._look()
-        found = find_sets(names, self._state.known, read_hlo=read_hlo)
+        parts = [part for one in self._pending for part in one.parts]
+        records = Records(self._target, parts, self._open_to_read)
+        self._state = self._look(records)
+        found = find_sets(names, records, read_hlo=read_hlo)
         self._outcome.found = found.found
-        self._tasks, self._outcome.unchanged = plan_tasks(
-            found.sets, self._state.known, rehash=rehash, read_hlo=read_hlo
-        )
-        known_from = "staging" if self._state.locked else "database"
+        known = find_known(records.open, found.sets, rehash=rehash)
+        self._tasks, self._outcome.unchanged = plan_tasks(found.sets, known)
+        self._locked = records.locked
+        known_from = "staging" if self._locked else "database"
         self._tell(Planned(found.found, len(self._tasks), len(self._pending), known_from))
         if not found.found:
             self._tell(nothing_found(names))
@@ -226,32 +219,26 @@ class _Import:
             revision=HEAD,
         )
 
-    def _look(self) -> _State:
-        """Read what the database holds, after bringing its schema up to date where that is needed."""
+    def _look(self, records: Records) -> _State:
+        """Look at the database, after bringing its schema up to date where that is needed."""
         if not os.path.exists(self._target):
-            state = _State({}, frozenset())  # the load makes it
-        else:
-            try:
-                with self._open_to_read() as connection:
-                    state = _State(
-                        read_known(connection), last_rejects(connection), installed_digest(connection)
-                    )
-            except DatabaseLocked:
-                state = _State(read_saved(self._staging), locked=True)
-        for one in self._pending:
-            add_staged(state.known, one.parts)
-        return state
+            return _State(frozenset())  # the load makes it
+        connection = records.open_database()
+        if connection is None:
+            return _State()
+        with connection:
+            return _State(last_rejects(connection), installed_digest(connection))
 
-    def _open_to_read(self) -> duckdb.DuckDBPyConnection:
+    def _open_to_read(self, database: str) -> duckdb.DuckDBPyConnection:
         try:
-            return open_database(self._target, read_only=True)
+            return open_database(database, read_only=True)
         except (DatabaseLocked, DatabaseTooNew, NotADatabase):
             raise
         except DatabaseError:
             # Of an older schema. If it is anything else, the window says so too.
             with self._window():
                 pass
-            return open_database(self._target, read_only=True)
+            return open_database(database, read_only=True)
 
     def _window(self, *, patient: bool = True) -> AbstractContextManager[Window]:
         return write_window(
@@ -279,7 +266,6 @@ class _Import:
             self.failure.__cause__ = error
         # Of 100,000 sets 35 MB, which the load can use.
         self._tasks = []
-        self._state.known.clear()
         release_freed()
         self.status = "rejects" if outcome.rejected and status == "ok" else status
         for name in set_names(outcome.unfinished):
@@ -326,16 +312,16 @@ class _Import:
             any(one.parts for one in journals)
             or bool(self._outcome.touched)
             or self._has_new_rejects()
-            or (not self._state.locked and self._state.queries != shipped_digest(VERSION))
+            or (not self._locked and self._state.queries != shipped_digest(VERSION))
         )
-        has_saved = has_saved_known(self._staging)
+        anew = not has_manifest(self._staging)
         started = time.monotonic()
         create_database(self._target, queries_of=VERSION)
         try:
             with self._window(patient=has_news) as window:
                 loaded = self._load_journals(window.connection)
-                if has_news or not has_saved:
-                    write_known(window.connection, self._staging)
+                if has_news or anew:
+                    note_runs(window.connection, self._staging, "true" if anew else self._written(loaded))
         except DatabaseLocked:
             if has_news:
                 raise
@@ -343,10 +329,10 @@ class _Import:
             self._leave(self.status)
             return
         seconds = time.monotonic() - started
+        if has_news or anew:
+            take_in(self._staging, anew=anew)
         for one in journals:
             one.remove()
-        if has_news or not has_saved:
-            keep_known(self._staging)
         self._by_copy = window.by_copy
         self._import_id = loaded[-1].import_id
         self._resumed = sum(one.runs for one in loaded[:-1])
@@ -370,6 +356,12 @@ class _Import:
 
             install_queries(connection, VERSION)
         return loaded
+
+    def _written(self, loaded: Sequence[LoadedJournal]) -> str:
+        """Return the condition of the runs that a load has written."""
+        imports = ", ".join(str(one.import_id) for one in loaded)
+        touched = ", ".join(str(run_id) for run_id, _ in self._outcome.touched) or "NULL"
+        return f"import_id IN ({imports}) OR run_id IN ({touched})"
 
     def _has_new_rejects(self) -> bool:
         now = {(one.file, one.line, one.kind) for one in self._outcome.rejected}

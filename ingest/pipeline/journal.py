@@ -5,8 +5,8 @@
             import.json                     when it started, on what; how it ended
             part-0-0000000/ …               complete parts (`ingest.staging.stage`)
         copy-9x0tq4/                        a copy of the database that is being changed
-        known.parquet                       what the database held after the last load
-                                            (`ingest.pipeline.known`)
+        known.duckdb                        what the database held at the last load
+                                            (`ingest.pipeline.manifest`)
 
 A folder of an import that is still there when the next one starts belongs to one that was killed, could
 not get the database, or found nothing worth a write. The next load takes its parts along, under an import

@@ -8,16 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, Problem
-from ingest.errors import DatabaseLocked
 from ingest.events import Event, NothingFound, Planned
-from ingest.pipeline.journal import staging_folder
-from ingest.pipeline.known import Known, KnownRun, is_unchanged, read_known, read_saved
+from ingest.pipeline.known import Known, RenamedFiles, find_known
 from ingest.pipeline.reading import set_rejected
+from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
 
 if TYPE_CHECKING:
@@ -26,37 +24,33 @@ if TYPE_CHECKING:
 __all__ = ["as_reject", "find_sets", "nothing_found", "plan_only", "plan_tasks"]
 
 
-def find_sets(names: Sequence[str], known: Known, *, read_hlo: bool) -> Discovery:
-    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage."""
-    found = discover(names, known=_known_files(known), proto_alone=read_hlo)
+def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool) -> Discovery:
+    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage.
+
+    Args:
+        names: directories and files.
+        records: where runs are recorded.
+        read_hlo: with what lies beside the dumps.
+    """
+    roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
+    renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
+    found = discover(names, known=renamed, proto_alone=read_hlo)
     sets = tuple(
-        one
+        one if read_hlo else _without_siblings(one)
         for one in found.sets
         if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
     )
     return replace(found, sets=sets)
 
 
-def plan_tasks(
-    sets: Sequence[DumpSet], known: Known, *, rehash: bool, read_hlo: bool
-) -> tuple[list[Task], int]:
+def plan_tasks(sets: Sequence[DumpSet], known: Known) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
-    shown: dict[str, str] = {}
-    changed: list[tuple[int, DumpSet, list[KnownRun]]] = []
-    for number, dump_set in enumerate(sets):
-        if not read_hlo:
-            dump_set = _without_siblings(dump_set)
-        directory = shown.get(dump_set.directory)
-        if directory is None:
-            directory = shown[dump_set.directory] = display(dump_set.directory)
-        runs = known.get((directory, display(dump_set.stem)), [])
-        if rehash or not runs or not is_unchanged(dump_set, runs):
-            changed.append((number, dump_set, runs))
+    changed = [number for number in range(len(sets)) if number not in known.unchanged]
     if not changed:
         return [], len(sets)
     from ingest.staging.stage import Task  # imports all that reads dumps: 0.1 s
 
-    tasks = [Task(number, dump_set, tuple(runs)) for number, dump_set, runs in changed]
+    tasks = [Task(number, sets[number], known.runs.get(number, ())) for number in changed]
     return tasks, len(sets) - len(tasks)
 
 
@@ -79,17 +73,6 @@ def _without_siblings(dump_set: DumpSet) -> DumpSet:
     return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
 
 
-def _known_files(known: Known) -> set[tuple[str, str]]:
-    """Return (directory, file name) of the primary files that their names do not tell."""
-    return {
-        (directory, name)
-        for (directory, _), runs in known.items()
-        for run in runs
-        for role, name, *_ in run.files
-        if role == "primary" and not name.endswith(ROLES["primary"])
-    }
-
-
 def as_reject(problem: Problem) -> Rejected:
     """Return what keeps a file or directory from being searched, as a reject."""
     from ingest.staging.stage import Rejected
@@ -106,18 +89,11 @@ def plan_only(
     tell: Callable[[Event], None],
 ) -> ImportSummary:
     """Tell what an import would read; nothing is locked or written."""
-    known: Known = {}
-    known_from = "database"
-    if os.path.exists(target):
-        try:
-            with open_database(target, read_only=True) as connection:
-                known = read_known(connection)
-        except DatabaseLocked:
-            known, known_from = read_saved(staging_folder(target)), "staging"
-    found = find_sets(names, known, read_hlo=read_hlo)
-    tasks, unchanged = plan_tasks(found.sets, known, rehash=rehash, read_hlo=read_hlo)
+    records = Records(target)
+    found = find_sets(names, records, read_hlo=read_hlo)
+    tasks, unchanged = plan_tasks(found.sets, find_known(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
-    tell(Planned(found.found, len(tasks), 0, known_from))
+    tell(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
     if not found.found:
         tell(nothing_found(names))
     for problem in problems:

@@ -28,8 +28,8 @@ from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
-from ingest.pipeline.known import KnownRun
 from ingest.staging.batch import Batch
+from ingest.staging.known_run import KnownRun
 from ingest.staging.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
 
 _Parsed = TypeVar("_Parsed")
