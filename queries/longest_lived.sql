@@ -1,11 +1,13 @@
 -- title: Long-lived large buffers
 -- question: Which results of operations hold much memory for long, and which last use holds them?
 -- needs: ranges
--- note: Ranked by size times slots. Parameters and constants, which live throughout anyway, are left out. The last use is
---   the latest scheduled one within the range; NULL for what leaves the program or is never read.
+-- note: Ranked by size times slots. Parameters and constants, which live throughout anyway, are left out, and so are results
+--   that lie in the memory of a donated parameter, which is taken throughout as well, unless --donated true asks for
+--   them. The last use is the latest scheduled one within the range; NULL for what leaves the program or is never read.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_bytes BIGINT [bytes] = 0: smallest buffer to show
+-- parameter donated BOOLEAN = false: also results in the memory of donated parameters
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the buffer
 -- column slots BIGINT [slots]: slots in which it is live
@@ -45,7 +47,7 @@ cut AS (
         FROM large AS l
         JOIN ranges AS g ON g.run_id = l.run_id AND g.value_id = l.value_id
         JOIN allocations AS a ON a.run_id = l.run_id AND a.allocation_index = l.allocation_index
-        WHERE a.parameter_number IS NULL
+        WHERE (a.parameter_number IS NULL OR $donated)
           AND NOT a.is_constant
         ORDER BY product DESC
         LIMIT $top
@@ -70,7 +72,7 @@ longest AS MATERIALIZED (
     FROM promising AS m
     JOIN ranges AS g ON g.run_id = m.run_id AND g.value_id = m.value_id
     JOIN allocations AS a ON a.run_id = m.run_id AND a.allocation_index = m.allocation_index
-    WHERE a.parameter_number IS NULL
+    WHERE (a.parameter_number IS NULL OR $donated)
       AND NOT a.is_constant
     ORDER BY m.size_bytes::DOUBLE * slots DESC, m.run_id, m.value_id
     LIMIT $top
@@ -105,4 +107,4 @@ JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
 LEFT JOIN last_uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
 ORDER BY l.size_bytes::DOUBLE * l.slots DESC, l.run_id, l.value_id;
 
-EXECUTE longest_lived(top := 20, min_bytes := 0, run := NULL, label := NULL, module := NULL);
+EXECUTE longest_lived(top := 20, min_bytes := 0, donated := false, run := NULL, label := NULL, module := NULL);

@@ -1,7 +1,8 @@
 -- title: Padding by shape and tiling
 -- question: How many bytes are padding, and which shape and tiling cause it?
 -- note: Values that share an address are one buffer. Padding at the peak counts each byte once and is memory that you
---   would win; it is NULL without live ranges. Tuples have no padding to speak of and are left out.
+--   would win; it is NULL without live ranges. Tuples have no padding to speak of and are left out. A bounded dynamic
+--   shape (f32[<=128,64]) keeps its actual sizes with the data: these are no padding and have a column of their own.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter tiling VARCHAR = NULL: only this tiling, e.g. 'T(8,128)'
@@ -16,6 +17,7 @@
 -- column size_bytes BIGINT [bytes]: allocated size of one buffer
 -- column logical_bytes BIGINT [bytes]: size of one buffer without padding
 -- column module VARCHAR: module of the run
+-- column dynamic_size_bytes BIGINT [bytes]: actual sizes that one buffer of a bounded dynamic shape keeps, beyond the padding
 PREPARE padding AS
 WITH padded AS (
     SELECT
@@ -24,7 +26,8 @@ WITH padded AS (
         any_value(v.tiling) AS tiling,
         v.size_bytes,
         any_value(v.logical_bytes) AS logical_bytes,
-        any_value(v.padding_bytes) AS padding_bytes,
+        any_value(v.padding_bytes - dynamic_size_bytes(v.shape, v.tiling)) AS padding_bytes,
+        any_value(dynamic_size_bytes(v.shape, v.tiling)) AS dynamic_size_bytes,
         count(DISTINCT (v.allocation_index, v.offset_bytes)) AS buffers,
         min(v.instruction) AS example,
         any_value(r.module) AS module,
@@ -41,7 +44,8 @@ at_peak AS (
         p.run_id,
         p.shape,
         p.size_bytes,
-        sum(p.padding_bytes::HUGEINT * p.bytes_at_peak // p.size_bytes)::BIGINT AS padding_bytes
+        sum((p.padding_bytes - dynamic_size_bytes(p.shape, p.tiling))::HUGEINT
+            * p.bytes_at_peak // p.size_bytes)::BIGINT AS padding_bytes
     FROM buffers_at_peak AS p
     WHERE p.padding_bytes > 0
     GROUP BY p.run_id, p.shape, p.size_bytes
@@ -57,7 +61,8 @@ SELECT
     d.example,
     d.size_bytes,
     d.logical_bytes,
-    d.module
+    d.module,
+    d.dynamic_size_bytes
 FROM padded AS d
 LEFT JOIN at_peak AS p ON p.run_id = d.run_id AND p.shape = d.shape AND p.size_bytes = d.size_bytes
 ORDER BY padding_at_peak_bytes DESC NULLS LAST, d.padding_bytes DESC, d.run_id, d.shape

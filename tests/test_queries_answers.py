@@ -219,3 +219,78 @@ def test_four_fates_of_a_donation(connection: duckdb.DuckDBPyConnection) -> None
     for status in ("unused", "missed", "honoured", "no fit"):
         one = [row for row in expected if row[1] == status]
         assert ask(connection, "donation", *columns, status=status, top=1) == one[:1]
+
+
+def insert_live(
+    connection: duckdb.DuckDBPyConnection,
+    value_id: int,
+    instruction: str,
+    live: tuple[int, int],
+    *,
+    handover_bytes: int = 0,
+    **columns: object,
+) -> None:
+    """Insert a value with its live range, both slots included."""
+    insert_value(connection, value_id, instruction, **columns)
+    insert(
+        connection, "ranges", run_id=1, value_id=value_id, instruction=instruction,
+        shape_index=columns.get("shape_index", "{}"), start_time=live[0], end_time=live[1],
+        handover_bytes=handover_bytes,
+    )  # fmt: skip
+
+
+def test_the_state_of_a_loop_is_one_turn(connection: duckdb.DuckDBPyConnection) -> None:
+    """Its aliases save nothing; what takes its place between its last use in the body and its update does."""
+    insert_run(connection, has_ranges=True)
+    insert_allocation(connection, 0)
+    insert_live(connection, 0, "init", (0, 2), handover_bytes=8)
+    insert_live(connection, 1, "param", (2, 4), shape_index="{1}", is_phi=True, opcode="parameter")
+    insert_live(connection, 2, "passing", (5, 6))
+    insert_live(connection, 3, "update", (7, 9), handover_bytes=8)
+    insert_live(connection, 4, "while", (9, 12), shape_index="{1}", is_phi=True, opcode="while")
+    insert_live(connection, 5, "later", (13, 14), size_bytes=4)
+    insert(
+        connection, "uses", run_id=1, value_id=0, position=0, instruction="while", operand_number=0,
+        operand_index="{1}",
+    )  # fmt: skip
+    columns = ("values", "turns", "saved_bytes", "slot_bytes", "alias_bytes", "reuse")
+    assert ask(connection, "shared_slots", *columns) == [(6, 3, 12, 8, 24, 2.5)]
+    connection.execute("UPDATE runs SET has_ranges = false")
+    connection.execute("DELETE FROM ranges")
+    assert ask(connection, "shared_slots", *columns) == [(6, None, None, 8, None, None)]
+
+
+def test_two_loops_at_one_address_are_two_turns(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """jit_act_offload_scan: while.12{1} of 8 MiB, then while.18{2} of 16 MiB, five values each."""
+    columns = ("allocation_index", "offset_bytes", "values", "turns", "saved_bytes", "alias_bytes")
+    rows = ask(demonstration, "shared_slots", *columns, module="jit_act_offload_scan")
+    assert (0, 0, 10, 2, 8 << 20, 96 << 20) in rows
+
+
+def test_donated_results_can_be_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
+    """longest_lived leaves out what lies in the memory of a donated parameter unless told otherwise."""
+    insert_run(connection, has_ranges=True, schedule_length=10)
+    insert_allocation(connection, 0, parameter_number=0, maybe_live_out=True)
+    insert_live(connection, 0, "p0", (0, 3), opcode="parameter")
+    insert_live(connection, 1, "updated", (3, 10), opcode="add")
+    assert ask(connection, "longest_lived", "value") == []
+    assert ask(connection, "longest_lived", "value", "slots", donated=True) == [("updated", 8)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "tiling", "size"),
+    [
+        ("f32[<=128,64]{1,0}", None, 8),
+        ("s32[<=3]{0}", None, 4),
+        ("s32[<=3]{0:T(128)M(1024)}", "T(128)", 1024),
+        ("s32[<=3]{0:T(128)}", "T(128)", 0),
+        ("f32[128,64]{1,0}", None, 0),
+    ],
+)
+def test_sizes_of_a_dynamic_shape_are_no_padding(
+    connection: duckdb.DuckDBPyConnection, shape: str, tiling: str | None, size: int
+) -> None:
+    """XLA keeps the actual sizes of a bounded dynamic shape with its data."""
+    insert_run(connection)
+    insert_value(connection, 0, "x", shape=shape, tiling=tiling, padding_bytes=2000)
+    assert ask(connection, "padding", "dynamic_size_bytes", "padding_bytes") == [(size, 2000 - size)]

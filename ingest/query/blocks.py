@@ -68,7 +68,7 @@ def read_blocks() -> tuple[Block, ...]:
 
     def place(name: str) -> None:
         if name not in ordered:
-            for word in set(re.findall(r"\w+", blocks[name].definition)) & blocks.keys() - {name}:
+            for word in sorted(set(re.findall(r"\w+", blocks[name].definition)) & blocks.keys() - {name}):
                 place(word)
             ordered[name] = blocks[name]
 

@@ -15,12 +15,19 @@ WITH chosen AS (
     SELECT r.run_id FROM selected_runs(run, label, module) AS r
 ),
 declared AS MATERIALIZED (
-    SELECT a.run_id, a.allocation_index, min(x.kind) AS kind
+    SELECT a.run_id, a.allocation_index, any_value(a.size_bytes) AS size_bytes, min(x.kind) AS kind
     FROM chosen AS c
     JOIN aliases AS x USING (run_id)
     JOIN allocations AS a ON a.run_id = x.run_id AND a.parameter_number = x.parameter_number
         AND a.parameter_shape_index = x.parameter_index
     GROUP BY a.run_id, a.allocation_index
+),
+wanted AS (
+    SELECT a.run_id, a.allocation_index
+    FROM chosen AS c
+    JOIN allocations AS a ON a.run_id = c.run_id AND a.parameter_number IS NOT NULL AND a.size_bytes >= least_bytes
+    UNION ALL
+    SELECT d.run_id, d.allocation_index FROM declared AS d WHERE d.size_bytes < least_bytes
 ),
 held AS MATERIALIZED (
     -- The value that the parameter itself is: the first one in its allocation.
@@ -36,11 +43,10 @@ held AS MATERIALIZED (
             {'value_id': v.value_id, 'type': CASE WHEN v.dimensions IS NOT NULL THEN hash(v.dtype, v.dimensions) END},
             CASE WHEN v.opcode = 'parameter' THEN 0::HUGEINT ELSE 9223372036854775808 END + v.value_id
         ) AS first
-    FROM chosen AS c
-    JOIN allocations AS a ON a.run_id = c.run_id AND a.parameter_number IS NOT NULL
+    FROM wanted AS w
+    JOIN allocations AS a ON a.run_id = w.run_id AND a.allocation_index = w.allocation_index
     LEFT JOIN declared AS d ON d.run_id = a.run_id AND d.allocation_index = a.allocation_index
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-    WHERE a.size_bytes >= least_bytes OR d.kind IS NOT NULL
     GROUP BY a.run_id, a.allocation_index
 ),
 parameters AS (
@@ -81,6 +87,8 @@ leaving AS (
 results AS (
     SELECT
         l.run_id, l.color, l.size_bytes, l.last.type AS type, l.last.value_id AS value_id,
+        -- Equal to the parameter's, which NOT in the join's condition would turn into a comparison of all with all.
+        false AS maybe_live_out,
         row_number() OVER (
             PARTITION BY l.run_id, l.color, l.size_bytes, l.last.type ORDER BY l.allocation_index
         ) AS number
@@ -99,5 +107,5 @@ SELECT
     END AS status
 FROM parameters AS p
 LEFT JOIN results AS f
-    ON NOT p.maybe_live_out AND f.run_id = p.run_id AND f.color = p.color AND f.size_bytes = p.size_bytes
+    ON f.maybe_live_out = p.maybe_live_out AND f.run_id = p.run_id AND f.color = p.color AND f.size_bytes = p.size_bytes
     AND f.type = p.first.type AND f.number = p.number;
