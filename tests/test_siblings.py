@@ -13,8 +13,15 @@ from ingest import ImportSummary, import_dumps, open_database
 
 HLO = Path(__file__).parent / "data" / "hlo"
 PAST = 1_700_000_000
-NOT_ALIKE = ("page", "parameter_shape", "output_shape")
-"""Columns of allocations that only a text tells, or only texts since TF 2.2."""
+NOT_ALIKE = (
+    "page",
+    "parameter_shape",
+    "output_shape",
+    "live_peak_time",
+    "live_peak_bytes",
+    "released_peak_bytes",
+)
+"""Columns of allocations that only a text gives, only texts since TF 2.2, or that need live ranges."""
 
 
 def settle(directory: Path) -> Path:

@@ -155,6 +155,33 @@ _table(
         "BOOLEAN",
         "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
     ),
+    Column("placed_values", "BIGINT", "Values placed in it over the whole run, count.", required=True),
+    Column(
+        "placed_bytes",
+        "BIGINT",
+        "Sum of the sizes of all values placed in it, bytes: shows reuse, is not memory.",
+        required=True,
+    ),
+    Column("live_peak_time", "BIGINT", "First slot with the most bytes live in it; NULL without ranges."),
+    Column("live_peak_bytes", "BIGINT", "Bytes live in it at that slot, each byte once (closed ranges)."),
+    Column(
+        "released_peak_bytes",
+        "BIGINT",
+        "Most bytes live in it at one slot if a value lets go at the slot of its last use (half-open "
+        "ranges). What the allocation needs lies between this and live_peak_bytes.",
+    ),
+    Column(
+        "parameter_value_id",
+        "BIGINT",
+        "Value that the parameter is: the first one that a parameter instruction defines, else the first; "
+        "NULL without parameter_number.",
+    ),
+    Column(
+        "live_out_value_id",
+        "BIGINT",
+        "Value that leaves the program in it: the one that lives longest, of these the largest; NULL "
+        "without maybe_live_out.",
+    ),
 )
 _table(
     "values",

@@ -68,7 +68,7 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     count = len(intervals.start)
     gained, handover = array("q", intervals.size), array("q", bytes(8 * count))
     overlaps: list[tuple[int, int]] = []
-    for members in _by_allocation(intervals.allocation):
+    for members in by_allocation(intervals.allocation):
         if len(members) > 1:
             _share(intervals, members, gained, handover, overlaps)
     peak = live_peak(intervals, gained, handover, slots)
@@ -182,7 +182,7 @@ def _at(time: int, intervals: Intervals, handover: Sequence[int]) -> array[int]:
     return counted
 
 
-def _by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
+def by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
     """Return the numbers of the intervals of each allocation."""
     if len(allocations) < _MANY:
         groups: defaultdict[int, list[int]] = defaultdict(list)

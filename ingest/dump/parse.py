@@ -297,16 +297,14 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
         for (name, index, _, _), row in zip(dump.ranges, dump.range_values, strict=True):
             if row < 0:
                 note(dump.notices, [note_missing_value(name + index, file)])
-    dump.liveness = measure(
-        Intervals(
-            [dump.allocation_of[row] for row in ranged],
-            [dump.offsets[row] for row in ranged],
-            [dump.sizes[row] for row in ranged],
-            [one[2] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
-            [one[3] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
-        ),
-        dump.schedule_length,
+    dump.intervals = Intervals(
+        [dump.allocation_of[row] for row in ranged],
+        [dump.offsets[row] for row in ranged],
+        [dump.sizes[row] for row in ranged],
+        [one[2] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
+        [one[3] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
     )
+    dump.liveness = measure(dump.intervals, dump.schedule_length)
     note(dump.notices, note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file))
     if dump.peak is not None and dump.peak.time is not None:
         time = dump.peak.time

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
-from ingest.dump.liveness import Liveness
+from ingest.dump.liveness import Intervals, Liveness
 from ingest.dump.records import Notice
 from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
@@ -40,6 +40,8 @@ class ParsedDump:
     schedule: list[str] | None = None
     ranges: list[tuple[str, str, int, int]] | None = None
     range_values: list[int] = field(default_factory=list)
+    intervals: Intervals | None = None
+    """The values that have a range, in the order of the ranges."""
     liveness: Liveness | None = None
     peak: PeakScan | None = None
     tree: TreeScan | None = None

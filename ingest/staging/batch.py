@@ -17,6 +17,7 @@ from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
+from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
@@ -35,6 +36,8 @@ fill in for a missing instruction text."""
 # `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
 _OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
 _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
+
+_UNKNOWN: Final = Occupancy()
 
 TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
@@ -108,7 +111,8 @@ class Batch:
 
     def add(self, run_no: int, dump: ParsedDump, beside: Siblings = NO_SIBLINGS) -> None:
         """Add every row of one checked dump and of what lies beside it."""
-        self.add_allocations(run_no, dump.headers, beside.allocation_facts())
+        held = _occupancies(dump, beside.sources)
+        self.add_allocations(run_no, dump.headers, beside.allocation_facts(), held)
         self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
         self.add_values(
             run_no,
@@ -139,9 +143,20 @@ class Batch:
         self.add_notices(run_no, dump.notices)
 
     def add_allocations(
-        self, run_no: int, headers: Sequence[Header], facts: Mapping[int, tuple[bool, bool]]
+        self,
+        run_no: int,
+        headers: Sequence[Header],
+        facts: Mapping[int, tuple[bool, bool]],
+        held: Sequence[Occupancy] | None,
     ) -> None:
-        """Add allocations; `facts` are is_tuple and is_aliased_with_output by index, from the protobuf."""
+        """Add allocations.
+
+        Args:
+            run_no: run that they belong to.
+            headers: their lines.
+            facts: is_tuple and is_aliased_with_output by index, from the protobuf.
+            held: what each allocation of the run holds; None where that is filled in later.
+        """
         rows = []
         for header in headers:
             flags = header.attributes
@@ -152,7 +167,9 @@ class Batch:
                 flags.is_thread_local,
             )
             told = facts.get(header.allocation, (None, None))
-            rows.append((header.allocation, header.size, *flags[:10], kind, *told))
+            holds = _UNKNOWN if held is None else held[header.allocation]
+            holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
+            rows.append((header.allocation, header.size, *flags[:10], kind, *told, *holds))
         self._extend("allocations", run_no, rows)
 
     def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:
@@ -335,6 +352,37 @@ class Batch:
         if rows:
             self.runs[name].append((run_no, rows))
             self.size += rows
+
+
+def parameter_ids(
+    ids: Sequence[int], names: Iterable[str], used: UsedScan | None, sources: Mapping[str, Source]
+) -> list[int]:
+    """Return the ids of the values that a parameter instruction defines.
+
+    Its text says so, or the HLO module where no text is printed (as for column `opcode`).
+    """
+    texts = [""] * len(ids) if used is None else [block[7] for block in used.blocks]
+    found = []
+    for id_, name, text in zip(ids, names, texts, strict=True):
+        if text:
+            at = text.find(" parameter(")
+            is_parameter = at >= 0 and text.find('"', 0, at) < 0  # not in the metadata of another one
+        else:
+            source = sources.get(name)
+            is_parameter = source is not None and source.opcode == "parameter"
+        if is_parameter:
+            found.append(id_)
+    return found
+
+
+def _occupancies(dump: ParsedDump, sources: Mapping[str, Source]) -> list[Occupancy]:
+    ends = [NOT_RANGED] * len(dump.ids)
+    for row, (_, _, _, end) in zip(dump.range_values, dump.ranges or (), strict=True):
+        if row >= 0:
+            ends[row] = end
+    parameters = parameter_ids(dump.ids, [value[1] for value in dump.values], dump.used, sources)
+    placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, set(parameters))
+    return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
 
 
 def _percent(text: str) -> float | None:

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ingest.dump import features
 from ingest.dump.allocations import (
@@ -56,6 +57,7 @@ from ingest.dump.live_range import RANGES_HEAD, SLOT, UNAVAILABLE, scan_head, sl
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
 from ingest.dump.notices import note
+from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
 from ingest.dump.oddities import (
     note_blank_lines,
     note_color,
@@ -68,10 +70,10 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
-from ingest.dump.used_values import first_and_last
+from ingest.dump.used_values import UsedScan, first_and_last
 from ingest.errors import DumpError
 from ingest.staging.arrow_rows import batch_tables, write_tables
-from ingest.staging.batch import Batch, PeakMatcher
+from ingest.staging.batch import Batch, PeakMatcher, parameter_ids
 from ingest.staging.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
 from ingest.staging.memory import release_freed
 from ingest.staging.pieces import (
@@ -82,6 +84,7 @@ from ingest.staging.pieces import (
     SequencePiece,
     Text,
     UsedPiece,
+    ValueLines,
     fault_of,
     rest,
     scan_allocation_piece,
@@ -115,6 +118,7 @@ _READ_AFTER_FAULT: Final = 256 << 20
 """Bytes up to which a damaged dump is read on for what is to be told before that."""
 _AHEAD_OF_VALUES: Final = frozenset({Rule.HEADERS, Rule.FIRST_VALUE, Rule.BOUNDS})
 """Rules of which a fault makes it needless to keep the values."""
+_ALLOCATION_FACTS: Final = ("allocation_index", "parameter_number", "maybe_live_out")
 _DIFFERENT_VALUES: Final = Fault(Rule.SAME_VALUES, DumpError("value-mismatch", "see require_same_values"))
 
 
@@ -167,6 +171,8 @@ class LargeDump:
         self._range_pieces: list[pa.Table] = []
         self._ranges = 0
         self._too_large: dict[int, tuple[int, int]] = {}
+        self._parameters: set[int] = set()
+        self._held: list[Occupancy] = []
         self._piece = 0
 
     def stage(self) -> ParsedDump:
@@ -192,6 +198,7 @@ class LargeDump:
             check_magnitude("the sum of all sizes,", "allocations", (self._allocated,))
             self._require(Rule.OPERANDS)
             check_numbers(dump)
+            self._complete_allocations()
             self._write_small_tables()
             return dump
         except DumpError as error:
@@ -396,7 +403,9 @@ class LargeDump:
         if piece.used is not None and not self._faults:
             in_order = values.take(pc.sort_indices(values["id"]))
             batch = Batch()
-            batch.add_values(self._run_no, *value_lines(in_order), piece.used, self._sources_of(in_order))
+            lines, sources = value_lines(in_order), self._sources_of(in_order)
+            batch.add_values(self._run_no, *lines, piece.used, sources)
+            self._add_parameters(lines, piece.used, sources)
             write_tables(batch_tables(batch), self._directory, suffix)
             self.rows += batch.size
 
@@ -505,9 +514,16 @@ class LargeDump:
             if faults:
                 return
             batch = Batch()
-            batch.add_values(self._run_no, *lines, None, self._sources_of(values))
+            sources = self._sources_of(values)
+            batch.add_values(self._run_no, *lines, None, sources)
+            self._add_parameters(lines, None, sources)
             write_tables(batch_tables(batch), self._directory, f"-{start // _VALUES_AT_ONCE:05d}")
             self.rows += batch.size
+
+    def _add_parameters(
+        self, lines: ValueLines, used: UsedScan | None, sources: Mapping[str, Source]
+    ) -> None:
+        self._parameters.update(parameter_ids(lines.ids, (row[1] for row in lines.rows), used, sources))
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
         """Return what the HLO module tells of the instructions of some values."""
@@ -536,6 +552,7 @@ class LargeDump:
         self._dump.features |= piece.features
         note(self._dump.notices, piece.notices)
         self._without_text += piece.without_text
+        self._parameters.update(piece.parameters)
         self._blame(*piece.faults)
         self.rows += piece.rows
 
@@ -559,7 +576,10 @@ class LargeDump:
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
         dump, values = self._dump, self._values
-        if features.LIVE_RANGE not in dump.features or dump.schedule_length is None or values is None:
+        if values is None:
+            return
+        if features.LIVE_RANGE not in dump.features or dump.schedule_length is None:
+            self._measure_occupancy(values, np.full(len(values), NOT_RANGED), None)
             return
         for _ in range(self._in_flight):
             self._pool.submit(rest)
@@ -596,10 +616,13 @@ class LargeDump:
         )
         del allocation, offset, size
         ids = values["id"].take(rows)
-        del values
-        self._values = None
+        values = self._values = values.drop_columns(["offset"])
         dump.liveness = measure(intervals, dump.schedule_length)
-        del intervals
+        last_slots = np.full(len(values), NOT_RANGED)
+        last_slots[ranged.to_numpy()] = ends[present]
+        self._measure_occupancy(values, last_slots, intervals)
+        del values, intervals, last_slots
+        self._values = None
         note(dump.notices, note_overlaps(dump.liveness, self._ids[ranged.to_numpy()], file))
         if dump.peak is not None and dump.peak.time is not None:
             at_peak = table.filter(pa.array((starts <= dump.peak.time) & (ends >= dump.peak.time)))
@@ -621,6 +644,30 @@ class LargeDump:
             )
             write_tables(batch_tables(batch), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
             self.rows += batch.size
+
+    def _measure_occupancy(
+        self, values: pa.Table, ends: np.ndarray[Any, np.dtype[np.int64]], intervals: Intervals | None
+    ) -> None:
+        ids, owners, sizes = (_numbers(values[name].to_numpy()) for name in ("id", "allocation", "size"))
+        placed = Placed(ids, owners, sizes, _numbers(ends), self._parameters)
+        self._held = occupancies(self._headers, placed, intervals, self._dump.liveness)
+
+    def _complete_allocations(self) -> None:
+        """Fill in what the allocations hold, which is known only when all values are."""
+        for name in os.listdir(self._directory):
+            if not name.startswith("allocations"):
+                continue
+            table = pq.read_table(f"{self._directory}/{name}")
+            facts = (table[column].to_pylist() for column in _ALLOCATION_FACTS)
+            held = [
+                self._held[index].of(is_parameter=parameter is not None, leaves=leaves)
+                for index, parameter, leaves in zip(*facts, strict=True)
+            ]
+            for column, cells in zip(Occupancy._fields, zip(*held, strict=True), strict=True):
+                place = table.schema.get_field_index(column)
+                table = table.set_column(place, column, pa.array(cells, pa.int64()))
+            suffix = name.removeprefix("allocations").removesuffix(".parquet")
+            write_tables({"allocations": table}, self._directory, suffix)
 
     def _write_small_tables(self) -> None:
         if self._dump.tree is not None:
@@ -663,6 +710,12 @@ def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged
     finally:
         shutil.rmtree(unnamed, ignore_errors=True)
     return result
+
+
+def _numbers(column: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[int]:
+    """Yield the numbers of a column; a list of them all would take five times its memory."""
+    for start in range(0, len(column), _VALUES_AT_ONCE):
+        yield from column[start : start + _VALUES_AT_ONCE].tolist()
 
 
 def _out_of_order(allocation: int, expected: int) -> DumpError:

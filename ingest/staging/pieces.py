@@ -33,7 +33,7 @@ from ingest.dump.source import FileRange, read_range
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
 from ingest.errors import DumpError
 from ingest.staging.arrow_rows import batch_tables, write_tables
-from ingest.staging.batch import Batch
+from ingest.staging.batch import Batch, parameter_ids
 from ingest.staging.columns import as_list
 from ingest.staging.memory import release_freed
 from ingest.staging.siblings import Source
@@ -125,6 +125,8 @@ class UsedPiece(NamedTuple):
     rows: int
     without_text: list[tuple[str, ...]]
     """The first block without instruction text, if there is one."""
+    parameters: list[int]
+    """Ids of the values that parameter instructions define."""
     faults: list[Fault]
 
 
@@ -198,7 +200,7 @@ def scan_allocation_piece(
         first + len(scan.headers), max(ids, default=0), max(sizes, default=0), max(offsets, default=0)
     )
     if not faults and largest < LIMIT:
-        batch.add_allocations(run_no, scan.headers, facts)
+        batch.add_allocations(run_no, scan.headers, facts, None)
         write_tables(batch_tables(batch), directory, suffix)
     if largest < LIMIT:
         owners = [place if place < 0 else first + place for place in places]
@@ -284,6 +286,7 @@ def stage_used_piece(
     except LateError as error:
         return error.with_traceback(None)
     faults: list[Fault] = []
+    parameters: list[int] = []
     batch = Batch()
     if values is not None:
         lines = value_lines(values)
@@ -295,9 +298,12 @@ def stage_used_piece(
             check_operands(used.uses)
         if not faults:
             batch.add_values(run_no, *lines, used, sources)
+            parameters = parameter_ids(lines.ids, (row[1] for row in lines.rows), used, sources)
             write_tables(batch_tables(batch), directory, suffix)
     without_text = [block for block in used.blocks if not block[7]][:1]
-    return UsedPiece(len(used.blocks), used.features, used.notices, batch.size, without_text, faults)
+    return UsedPiece(
+        len(used.blocks), used.features, used.notices, batch.size, without_text, parameters, faults
+    )
 
 
 def value_lines(values: pa.Table) -> ValueLines:

@@ -87,6 +87,40 @@ def upgrade() -> None:
             sa.Boolean(),
             "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
         ),
+        column(
+            "placed_values", sa.BigInteger(), "Values placed in it over the whole run, count.", required=True
+        ),
+        column(
+            "placed_bytes",
+            sa.BigInteger(),
+            "Sum of the sizes of all values placed in it, bytes: shows reuse, is not memory.",
+            required=True,
+        ),
+        column(
+            "live_peak_time",
+            sa.BigInteger(),
+            "First slot with the most bytes live in it; NULL without ranges.",
+        ),
+        column(
+            "live_peak_bytes",
+            sa.BigInteger(),
+            "Bytes live in it at that slot, each byte once (closed ranges).",
+        ),
+        column(
+            "released_peak_bytes",
+            sa.BigInteger(),
+            "Most bytes live in it at one slot if a value lets go at the slot of its last use (half-open ranges). What the allocation needs lies between this and live_peak_bytes.",
+        ),
+        column(
+            "parameter_value_id",
+            sa.BigInteger(),
+            "Value that the parameter is: the first one that a parameter instruction defines, else the first; NULL without parameter_number.",
+        ),
+        column(
+            "live_out_value_id",
+            sa.BigInteger(),
+            "Value that leaves the program in it: the one that lives longest, of these the largest; NULL without maybe_live_out.",
+        ),
         comment="One row for each BufferAllocation.",
     )
     op.create_table(
