@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,20 @@ def staged(sets: list[DumpSet], part: Path, monkeypatch: pytest.MonkeyPatch, *, 
     return stage_sets([Task(number, one) for number, one in enumerate(sets)], str(part))
 
 
+def with_donors(folder: Path) -> None:
+    """Write a real set whose HLO text declares a donation without a result, which no set at hand does."""
+    folder.mkdir()
+    [dump] = (DATA / "hlo" / "jaxlib-0.10.2-cpu").glob("module_0010*-buffer-assignment.txt")
+    shutil.copy(dump, folder)
+    text = dump.with_name(dump.name.replace("-buffer-assignment", ""))
+    head, _, rest = text.read_text().partition("\n")
+    (folder / text.name).write_text(f"{head}, buffer_donor={{ (1, {{}}) }}\n{rest}")
+
+
 def test_every_dump_is_staged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same tables, types and rows: all releases, HLO texts, protobufs, hand-made and odd dumps, at once."""
-    sets = list(discover([DATA], proto_alone=True).sets)
+    with_donors(tmp_path / "donors")
+    sets = list(discover([DATA, tmp_path / "donors"], proto_alone=True).sets)
     arrow = staged(sets, tmp_path / "arrow", monkeypatch, few_rows=False)
     few = staged(sets, tmp_path / "few", monkeypatch, few_rows=True)
     assert (few.loaded, few.rows, few.rejected) == (arrow.loaded, arrow.rows, arrow.rejected)

@@ -382,6 +382,14 @@ _table(
         compressed=True,
         long=True,
     ),
+    Column("read_from", "VARCHAR", "protobuf, or text where there is none.", required=True),
+    Column(
+        "program_sha256",
+        "VARCHAR",
+        "Fingerprint of the program: opcodes, operands, shapes, attributes and constants of all instructions "
+        "in the order in which they run, without names, numbers and metadata. Comparable where read_from is "
+        "the same. NULL where a part cannot be read.",
+    ),
 )
 _table(
     "source_frames",
@@ -428,6 +436,14 @@ _table(
     Column(
         "kind", "VARCHAR", "may (the runtime decides) or must (the compiler relies on it).", required=True
     ),
+)
+_table(
+    "buffer_donors",
+    "One row for each entry of the module's buffer_donor: donated, and paired with no result.",
+    "dump",
+    _RUN,
+    Column("parameter_number", "BIGINT", "Entry parameter that may be overwritten, from 0.", required=True),
+    Column("parameter_index", "VARCHAR", "Part of that parameter. " + _INDEX, required=True),
 )
 _table(
     "heap_events",

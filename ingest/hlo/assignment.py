@@ -177,6 +177,8 @@ class HloProto:
     instructions: InstructionColumns
     """Of each scheduled computation in the order of its schedule, else as written."""
     entry_computation: str | None
+    program_sha256: str | None
+    """Fingerprint of the program, see `ingest.hlo.program`; None where parts do not fit together."""
     schedule: tuple[ScheduledComputation, ...]
     has_assignment: bool
     """The file holds a buffer assignment; protobufs of earlier stages have none."""

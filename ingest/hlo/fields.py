@@ -16,6 +16,9 @@ PIECE_BYTES: Final = 256 << 10
 walking their fields; parsing takes up to 50 times the memory."""
 
 
+_SMALL_BYTES: Final = 4 << 10
+
+
 def pieces(wire: Wire, field: Field, class_: Any, apart: Collection[int] = ()) -> Iterator[Any]:
     """Yield a message field as messages of a class of `ingest.hlo.messages`, which merged are the whole.
 
@@ -55,7 +58,7 @@ def pieces(wire: Wire, field: Field, class_: Any, apart: Collection[int] = ()) -
 
 
 def message(wire: Wire, field: Field, class_: Any) -> Any:
-    """Take a message field whole, without the fields that its class does not declare if it is large.
+    """Take a message field whole; if it is large, a hash stands for large fields that are not declared.
 
     Raises:
         DumpError: what is left is larger than any message that XLA writes, cut off, or no such message.
@@ -66,10 +69,13 @@ def message(wire: Wire, field: Field, class_: Any) -> Any:
     wanted = class_.DESCRIPTOR.fields_by_number
     kept = bytearray()
     for part in wire.fields(field.value):
-        if part.number in wanted:
+        if part.number in wanted or part.wire_type != BYTES or part.value <= _SMALL_BYTES:
             kept += _written(wire, part)
             if len(kept) > LEAF_LIMIT:
                 raise wire.error(f"a message of {len(kept):,} bytes is larger than any that XLA writes")
+        else:
+            digest = wire.digest(part.value)
+            kept += _varint(part.number << 3 | BYTES) + _varint(len(digest)) + digest
     return parse(wire, bytes(kept), class_)
 
 

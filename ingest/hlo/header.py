@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from ingest.dump.instructions import unescape
-from ingest.hlo.records import Alias, ModuleHeader, SourceFrame
+from ingest.hlo.records import Alias, Donor, ModuleHeader, SourceFrame
 
-__all__ = ["parse_aliases", "parse_frames", "parse_header"]
+__all__ = ["parse_aliases", "parse_donors", "parse_frames", "parse_header"]
 
 _NAME: Final = re.compile(r"HloModule ([^\s,]+)")
 # A string that nothing ends reaches to the end of the text.
@@ -17,6 +17,7 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}()]|, ([A-
 _ALIAS: Final = re.compile(
     r"(\{[0-9, ]*\}): ?\(([0-9]{1,18}), ?(\{[0-9, ]*\})(?:, ?(may|must)[-_]alias)?\)", re.ASCII
 )
+_DONOR: Final = re.compile(r"\(([0-9]{1,18}), ?(\{[0-9, ]*\})\)", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 _TABLES: Final = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
@@ -44,6 +45,7 @@ def parse_header(text: str) -> ModuleHeader | None:
         _number(attributes.get("replica_count")),
         attributes.get("entry_computation_layout"),
         parse_aliases(aliases),
+        parse_donors(attributes.get("buffer_donor", "")),
     )
 
 
@@ -61,6 +63,11 @@ def parse_aliases(text: str) -> tuple[Alias, ...]:
         )
         for output, number, parameter, kind in _ALIAS.findall(text)
     )
+
+
+def parse_donors(text: str) -> tuple[Donor, ...]:
+    """Return the parts of parameters in `{ (0, {}), (2, {1}) }`."""
+    return tuple(Donor(int(number), index.replace(" ", "")) for number, index in _DONOR.findall(text))
 
 
 def _attributes(text: str, start: int) -> dict[str, str]:

@@ -76,6 +76,14 @@ _DEFINITIONS: Final[dict[str, dict[str, tuple[int, str]]]] = {
         "id": (35, "int"),
         "operand_ids": (36, "[int]"),
         "called_computation_ids": (38, "[int]"),
+        # Not part of the program, see `ingest.hlo.program`.
+        "channel_id": (26, "int"),
+        "control_predecessor_ids": (37, "[int]"),
+        "sharding": (40, "bytes"),
+        "all_reduce_id": (45, "int"),
+        "frontend_attributes": (68, "bytes"),
+        "statistics": (82, "bytes"),
+        "original_value": (88, "bytes"),
     },
     "Computation": {
         "name": (1, "bytes"),

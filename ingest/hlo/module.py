@@ -15,6 +15,7 @@ from typing import Any, Final
 from ingest.hlo import messages
 from ingest.hlo.assignment import ScheduledComputation
 from ingest.hlo.module_proto import ModuleReader
+from ingest.hlo.program import program_sha256
 from ingest.hlo.records import InstructionColumns
 from ingest.hlo.shape_text import part_of, shape_indexes, shape_text
 
@@ -186,14 +187,26 @@ class Module:
 
     def in_order(self) -> InstructionColumns:
         """Return the instructions, each scheduled computation's in the order in which they run."""
+        order = self._order
+        if order == list(range(len(order))):
+            return self.columns
+        return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
+
+    def program_sha256(self, ordered: InstructionColumns) -> str | None:
+        """Return the fingerprint of the program, of the instructions in order; None if parts do not fit."""
+        if self.problems:
+            return None
+        digests = [self._reader.digests[row] for row in self._order]
+        return program_sha256(ordered, digests, self.entry_computation, self._reader.header())
+
+    @cached_property
+    def _order(self) -> list[int]:
         order: list[int] = []
         for item in self._reader.computations:
             rows = self.scheduled_rows.get(item.name, [])
             whole = range(item.first, item.end)
             order += rows if len(rows) == len(whole) and set(rows) == set(whole) else whole
-        if order == list(range(len(order))):
-            return self.columns
-        return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
+        return order
 
     @cached_property
     def loop_computations(self) -> frozenset[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from ingest.hlo import messages
 from ingest.hlo.fields import as_index, as_text, message, parse, pieces
 from ingest.hlo.frames_proto import FrameReader
-from ingest.hlo.records import Alias, InstructionColumns, ModuleHeader
+from ingest.hlo.records import Alias, Donor, InstructionColumns, ModuleHeader
 from ingest.hlo.shape_text import shape_text, tuple_text
 from ingest.hlo.wire import Field, Wire
 
@@ -21,6 +22,11 @@ _APART: Final = (_COMPUTATIONS, _SCHEDULE, _FRAMES)
 """Fields of a module that may be large; one computation has its instructions in field 2."""
 _INSTRUCTIONS: Final = 2
 _MUST_ALIAS: Final = 2
+_NO_PROGRAM: Final = (
+    "name", "metadata", "id", "operand_ids", "called_computation_ids", "control_predecessor_ids", "sharding",
+    "channel_id", "all_reduce_id", "frontend_attributes", "statistics", "original_value",
+)  # fmt: skip
+"""Fields of an instruction that are not part of the program, or that `ingest.hlo.program` takes otherwise."""
 
 _SMALL_TEXT: Final = 100
 _MOST_SHAPES: Final = 20_000
@@ -49,8 +55,9 @@ class _Strings(dict[bytes, str]):
 class ModuleReader:
     """Collect what a module's message holds; `ingest.hlo.module.Module` puts names for its ids.
 
-    `ids`, `operand_ids`, `called_ids` and `raw_shapes` run parallel to `columns`, in the order of the file.
-    `numbers` holds, by row, the number of a parameter and the index of a get-tuple-element if it is not 0.
+    `ids`, `operand_ids`, `called_ids`, `raw_shapes` and `digests` run parallel to `columns`, in the order of
+    the file. `numbers` holds, by row, the number of a parameter and the index of a get-tuple-element that is
+    not 0.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -65,10 +72,13 @@ class ModuleReader:
         self.operand_ids: list[tuple[int, ...]] = []
         self.called_ids: list[tuple[int, ...]] = []
         self.raw_shapes: list[bytes] = []
+        self.digests: list[bytes] = []
         self.numbers: dict[int, int] = {}
         self.frames = FrameReader(wire)
         self._is_scheduled = False
         self._aliases: list[Alias] = []
+        self._donors: list[Donor] = []
+        self._channels: dict[int, int] = {}
         self._layout: str | None = None
         self._replica_count: int | None = None
         self._num_partitions: int | None = None
@@ -103,6 +113,7 @@ class ModuleReader:
             self._replica_count,
             self._layout,
             tuple(self._aliases),
+            tuple(self._donors),
         )
 
     def _take(self, module: Any) -> None:
@@ -126,6 +137,11 @@ class ModuleReader:
                 "must" if entry.kind == _MUST_ALIAS else "may",
             )
             for entry in module.aliases.entries
+        )
+        self._wire.count(len(module.donors.entries))
+        self._donors += (
+            Donor(entry.parameter_number, as_index(entry.parameter_shape_index))
+            for entry in module.donors.entries
         )
         if module.HasField("replicas"):
             self._replica_count = module.replicas.replica_count or None
@@ -171,6 +187,18 @@ class ModuleReader:
         for row, one in enumerate(read, first):
             if number := one.parameter_number or one.tuple_index:
                 self.numbers[row] = number
+        self.digests += map(self._digest, read)
+
+    def _digest(self, instruction: Any) -> bytes:
+        """Return a hash of what an instruction is, names and numbers aside; takes these from it."""
+        channel = instruction.channel_id or instruction.all_reduce_id
+        clear = instruction.ClearField
+        for name in _NO_PROGRAM:
+            clear(name)
+        content = instruction.SerializeToString(deterministic=True)
+        if channel:
+            content += b"%d" % self._channels.setdefault(channel, len(self._channels))
+        return sha256(content).digest()
 
     def _shape_text(self, data: bytes) -> str:
         text = self._shape_texts.get(data) or _SMALL_SHAPES.get(data)

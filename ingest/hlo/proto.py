@@ -61,6 +61,8 @@ def read_proto(
     finally:
         wire.close()
     module = Module(reader)
+    instructions = module.in_order()
+    program = module.program_sha256(instructions)
     placement = Placement(assignment, module)
     # Before `problems` is read, to which they add.
     values = tuple(placement.values())
@@ -69,8 +71,9 @@ def read_proto(
     return HloProto(
         header=reader.header(),
         frames=reader.frames.frames(),
-        instructions=module.in_order(),
+        instructions=instructions,
         entry_computation=module.entry_computation,
+        program_sha256=program,
         schedule=tuple(module.schedule()),
         has_assignment=assignment.found,
         allocations=allocations,

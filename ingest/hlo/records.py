@@ -12,7 +12,7 @@ from typing import Literal
 
 from ingest.dump.records import Notice
 
-__all__ = ["Alias", "HloText", "Instruction", "InstructionColumns", "ModuleHeader", "SourceFrame"]
+__all__ = ["Alias", "Donor", "HloText", "Instruction", "InstructionColumns", "ModuleHeader", "SourceFrame"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,15 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
+class Donor:
+    """A part of a parameter whose buffer the program may use for any result: donated, paired with none."""
+
+    parameter_number: int
+    parameter_index: str
+    """ShapeIndex as XLA prints it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleHeader:
     """What a module tells of itself."""
 
@@ -43,6 +52,8 @@ class ModuleHeader:
     entry_computation_layout: str | None = None
     """Shapes with layout of parameters and result, e.g. `{(f32[8]{0})->f32[8]{0}}`; since TF 2.6."""
     aliases: tuple[Alias, ...] = ()
+    donors: tuple[Donor, ...] = ()
+    """Donations that are in no alias: buffer_donor, since 2023."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +158,8 @@ class HloText:
     """By ascending frame_id; () also where the text has no tables (before jaxlib 0.8)."""
     instructions: InstructionColumns
     entry_computation: str | None
+    program_sha256: str | None
+    """Fingerprint of the program, see `ingest.hlo.program`; None where a part cannot be read."""
     problems: tuple[Notice, ...]
     content_sha256: str
     """Of the uncompressed bytes, hexadecimal."""

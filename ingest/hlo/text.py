@@ -18,6 +18,7 @@ from ingest.hlo.blocks import BLOCK_BYTES, LineBlocks
 from ingest.hlo.budget import Budget
 from ingest.hlo.header import parse_frames, parse_header
 from ingest.hlo.instruction_lines import InstructionScanner, last_instruction
+from ingest.hlo.program import program_sha256
 from ingest.hlo.records import HloText, ModuleHeader, SourceFrame
 
 __all__ = ["KIND", "read_hlo_text"]
@@ -118,11 +119,16 @@ class _Reader:
         self._take_body(len(self._text), final=True)
         self._check_end()
         assert self._header is not None
+        scanner = self._scanner
+        program = None
+        if not self._problems:
+            program = program_sha256(scanner.columns, scanner.digests, self._entry, self._header)
         return HloText(
             self._header,
             self._frames,
-            self._scanner.columns,
+            scanner.columns,
             self._entry,
+            program,
             tuple(self._problems),
             self._blocks.sha256,
             self._blocks.text_bytes,

@@ -8,6 +8,7 @@ terabytes).
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -113,6 +114,17 @@ class Wire:
         if len(data) < length:
             raise self.error("the file ends within a message: it is cut off; copy it again")
         return data
+
+    def digest(self, length: int) -> bytes:
+        """Return the SHA-256 of the next bytes, however many they are."""
+        found = hashlib.sha256()
+        while length:
+            data = self._read(min(length, _BLOCK))
+            if not data:
+                raise self.error("the file ends within a message: it is cut off; copy it again")
+            found.update(data)
+            length -= len(data)
+        return found.digest()
 
     def count(self, records: int = 1, small: int = 0) -> None:
         """Count what stays in memory; see `Budget.spend`, and raises as that."""

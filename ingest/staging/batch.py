@@ -21,7 +21,7 @@ from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
-from ingest.hlo.records import Alias, SourceFrame
+from ingest.hlo.records import Alias, Donor, SourceFrame
 from ingest.staging.siblings import NO_SIBLINGS, Siblings, Source
 
 COLUMNS: Final = {
@@ -36,6 +36,7 @@ fill in for a missing instruction text."""
 # `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
 _OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
 _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
+_OF_DONOR: Final = attrgetter(*(field.name for field in fields(Donor)))
 
 _UNKNOWN: Final = Occupancy()
 
@@ -242,6 +243,8 @@ class Batch:
                     header.num_partitions or 1,
                     header.replica_count or 1,
                     header.entry_computation_layout,
+                    "text" if beside.proto is None else "protobuf",
+                    module.program_sha256,
                 )
             ],
         )
@@ -255,6 +258,7 @@ class Batch:
             ],
         )
         self._extend("aliases", run_no, [_OF_ALIAS(alias) for alias in header.aliases])
+        self._extend("buffer_donors", run_no, [_OF_DONOR(donor) for donor in header.donors])
         self._extend("heap_events", run_no, beside.heap_events())
         self._extend("peak_buffers", run_no, beside.peak_buffers())
         rows = module.instructions

@@ -124,6 +124,23 @@ def upgrade() -> None:
         comment="One row for each BufferAllocation.",
     )
     op.create_table(
+        "buffer_donors",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column(
+            "parameter_number",
+            sa.BigInteger(),
+            "Entry parameter that may be overwritten, from 0.",
+            required=True,
+        ),
+        column(
+            "parameter_index",
+            sa.String(),
+            "Part of that parameter. ShapeIndex as XLA prints it; {} is the top level.",
+            required=True,
+        ),
+        comment="One row for each entry of the module's buffer_donor: donated, and paired with no result.",
+    )
+    op.create_table(
         "color_reuse",
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column("allocation_index", sa.BigInteger(), "Allocation that is reused.", required=True),
@@ -154,6 +171,12 @@ def upgrade() -> None:
             "entry_computation_layout",
             Compressed(),
             "Layouts of the entry's parameters and result, verbatim.",
+        ),
+        column("read_from", sa.String(), "protobuf, or text where there is none.", required=True),
+        column(
+            "program_sha256",
+            sa.String(),
+            "Fingerprint of the program: opcodes, operands, shapes, attributes and constants of all instructions in the order in which they run, without names, numbers and metadata. Comparable where read_from is the same. NULL where a part cannot be read.",
         ),
         comment="One row for each run whose HLO text or protobuf was read: what the module's head tells.",
     )
@@ -510,5 +533,6 @@ def downgrade() -> None:
     op.drop_table("hlo_modules")
     op.drop_table("heap_events")
     op.drop_table("color_reuse")
+    op.drop_table("buffer_donors")
     op.drop_table("allocations")
     op.drop_table("aliases")

@@ -58,6 +58,7 @@ _OF_THE_MODULE: Final = {
     "instructions",
     "source_frames",
     "aliases",
+    "buffer_donors",
     "hlo_modules",
     "heap_events",
     "peak_buffers",
