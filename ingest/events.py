@@ -12,6 +12,7 @@ __all__ = [
     "ImportFailed",
     "ImportFinished",
     "ImportStarted",
+    "LeftOut",
     "Loaded",
     "NothingFound",
     "Planned",
@@ -55,6 +56,13 @@ class Planned(NamedTuple):
     to_read: int
     pending: int
     known_from: str
+
+
+class LeftOut(NamedTuple):
+    """A directory is not searched: a link leads out of the directories given, or it is the kernel's."""
+
+    path: str
+    message: str
 
 
 class NothingFound(NamedTuple):
@@ -130,6 +138,7 @@ Event = (
     ImportStarted
     | WaitingForLock
     | Planned
+    | LeftOut
     | NothingFound
     | SetRejected
     | Unfinished

@@ -58,7 +58,7 @@ def shared_seeds() -> Path:
 
 
 def _shared(name: str) -> Path:
-    folder = SHARED / name
+    folder = SHARED.resolve() / name
     if not folder.is_dir():
         pytest.skip(f"../shared/{name} is not here; tests/data holds a part of it")
     return folder

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import json
 import os
 import random
@@ -428,14 +429,27 @@ def test_a_fifo_in_the_place_of_a_sibling_does_not_stall(tmp_path: Path, databas
 
 
 def test_files_whose_bytes_cannot_be_had_are_told(tmp_path: Path, database: Path) -> None:
-    """A read that fails is told with its reason, also for root."""
-    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY})
-    (folder / "renamed").symlink_to("/proc/self/mem")
-    (folder / f"mem{PRIMARY}").symlink_to("/proc/self/mem")
-    done = xbuf_ingest(folder, database=database)
-    assert done.code == 1
-    assert "renamed: cannot be read: Input/output error" in done.err
-    assert rows(database, "SELECT file, kind FROM rejects") == [(str(folder / "renamed"), "unreadable")]
+    """A read that fails is rejected with its reason, also for root."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY, f"bad{PRIMARY}": TINY, "renamed": TINY})
+    bad = {(folder / name).stat().st_ino for name in ("renamed", f"bad{PRIMARY}")}
+    read = os.read
+
+    def read_or_fail(descriptor: int, size: int) -> bytes:
+        if os.fstat(descriptor).st_ino in bad:
+            raise OSError(5, "Input/output error")
+        return read(descriptor, size)
+
+    class Disk(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return read_or_fail(self.fileno(), -1 if size is None else size)
+
+    with patch("os.read", read_or_fail), patch("io.FileIO", Disk):
+        summary = import_dumps(folder, database, jobs=1)
+    assert (summary.loaded, summary.rejected, summary.unfinished) == (1, 2, 0)
+    assert [(one.file, one.kind) for one in summary.rejects] == [
+        (str(folder / name), "unreadable") for name in ("renamed", f"bad{PRIMARY}")
+    ]
+    assert all("Input/output error" in one.message for one in summary.rejects)
     assert rows(database, "SELECT stem FROM runs") == [("ok",)]
 
 

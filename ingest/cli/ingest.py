@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit with 1 when there is no dump to load: none was found, or all were rejected.",
 )
+@click.option(
+    "--follow-symlinks", is_flag=True, help="Follow links also where they lead out of the PATHS given."
+)
 @click.option("--no-hlo", is_flag=True, help="Leave the HLO text and the protobuf beside a dump alone.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -78,6 +81,7 @@ def ingest(
     publish: str | None,
     max_rejects: int,
     fail_if_empty: bool,
+    follow_symlinks: bool,
     no_hlo: bool,
     dry_run: bool,
     format_: str,
@@ -106,6 +110,7 @@ def ingest(
                 replace_runs=replace,
                 dry_run=dry_run,
                 read_hlo=not no_hlo,
+                follow_symlinks=follow_symlinks,
                 wait_seconds=wait,
                 publish=publish,
                 progress=progress,
@@ -142,13 +147,22 @@ class _Words:
         self._rest: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        from ingest.events import ImportFailed, NothingFound, SetRejected, Unfinished, WaitingForLock
+        from ingest.events import (
+            ImportFailed,
+            LeftOut,
+            NothingFound,
+            SetRejected,
+            Unfinished,
+            WaitingForLock,
+        )
 
         match event:
             case SetRejected(file, line, _, message):
                 self._rest.append(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
             case Unfinished(dump):
                 self._rest.append(f"unfinished: {dump}: still being written; left for the next import")
+            case LeftOut(path, message) if not self._quiet:
+                self._rest.append(f"left out: {path}: {message}")
             case NothingFound(sources, message) if self._says_empty:
                 self._rest.append(f"{', '.join(sources)}: {message}")
             case ImportFailed(kept=kept) if kept:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
+from typing import Final
 
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT, Header, ReuseLine, style_of
@@ -225,14 +226,29 @@ def check_unique_ranges(keys: Iterable[tuple[str, str]]) -> None:
 
 
 def check_start(text: str, role: str, file: str) -> None:
-    """Require the text of a primary file to begin with its head line."""
-    if role == "primary" and not text.startswith("BufferAssignment:\n"):
+    """Require a file to begin as one of its role does, a primary file with its whole head line.
+
+    Of a file that does not, no text is kept: whatever it holds, it was not meant to be loaded.
+    """
+    if role != "primary":
+        body = text.lstrip("\n")
+        if not any(start.startswith(body[: len(start)]) for start in _STARTS[role]):
+            raise DumpError(
+                "not-a-dump",
+                f"the file does not begin with '{_STARTS[role][0]}'; copy it again",
+                file=file,
+                line=1,
+            )
+    elif not text.startswith("BufferAssignment:\n"):
         kind = "truncated" if "BufferAssignment:\n".startswith(text) else "not-a-dump"
         message = "the file is cut off" if text else "the file is empty"
         if kind == "not-a-dump":
             message = "the first line is not 'BufferAssignment:'; this is no buffer-assignment dump"
-        first = text.split("\n", 1)[0]
-        raise DumpError(kind, message, file=file, line=1, section="allocations", text=first[:200])
+        raise DumpError(kind, message, file=file, line=1, section="allocations")
+
+
+_STARTS: Final = {"values": ("Total bytes used:", "Used values:"), "live_range": ("HloLiveRange",)}
+"""How files of the other roles begin, after blank lines; the first is what a whole one begins with."""
 
 
 def check_end(text: str, file: str, line: int, section: Section, is_whole: bool) -> list[Notice]:

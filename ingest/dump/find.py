@@ -11,12 +11,13 @@ import os
 import stat
 import zlib
 from collections.abc import Collection, Container, Iterable, Iterator, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from ingest.arguments import Paths, as_paths
 from ingest.display import display
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
+from ingest.dump.opening import FILE_FLAGS, is_of_kernel, open_folder, open_regular
 from ingest.dump.sets import Discovery, DumpSet, Member, Problem
 from ingest.errors import DumpError, UsageError
 
@@ -31,25 +32,29 @@ def discover(
     *,
     known: Container[tuple[str, str]] = frozenset(),
     proto_alone: bool = False,
+    follow_symlinks: bool = False,
 ) -> Discovery:
     """Find the dump sets in directories, at any depth, and of files given by name.
 
-    A file given by name brings the other members of its set. Links to directories are followed, each
-    directory is entered once. What is no regular file is never opened.
+    A file given by name brings the other members of its set. A directory may be given by a link; links in it
+    are followed where they lead to below one of the directories given (those of the files given included),
+    others with `follow_symlinks` only. Each directory is entered once. What is no regular file, or lies on a
+    file system of the kernel such as /proc, is never opened.
 
     Args:
         paths: directories and files, one or several; what they have in common counts once.
         known: (directory, file name), both as `display` shows them, of files that were primary files
             before; they are not opened to look at their first line.
         proto_alone: also return sets of a protobuf without a primary file.
+        follow_symlinks: follow links wherever they lead.
 
     Raises:
         TypeError: `paths` are no paths.
         UsageError: a path does not exist.
     """
-    search = _Search(known, proto_alone)
     roots: list[str] = []
     named: dict[str, set[str]] = {}
+    problems: list[Problem] = []
     for text in as_paths(paths):
         mode = _mode(text)
         if stat.S_ISDIR(mode):
@@ -58,13 +63,18 @@ def discover(
             directory, name = os.path.split(text)
             named.setdefault(os.path.realpath(directory or os.curdir), set()).add(name)
         else:
-            search.problem(text, "is no regular file; save its content to a file first")
+            problems.append(Problem(display(text), "is no regular file; save its content to a file first"))
+    search = _Search(known, proto_alone, None if follow_symlinks else (*roots, *named))
+    search.problems += problems
     search.walk(roots, named)
     for directory in sorted(named):
         if directory not in search.entered_paths:
             search.enter(directory, named[directory], only_named=True)
+    by_path = attrgetter("path")
     return Discovery(
-        tuple(sorted(search.sets)), tuple(sorted(search.problems, key=lambda problem: problem.path))
+        tuple(sorted(search.sets)),
+        tuple(sorted(search.problems, key=by_path)),
+        tuple(sorted(search.left_out, key=by_path)),
     )
 
 
@@ -79,10 +89,8 @@ _PRIMARY, _VALUES, _LIVE_RANGE, _HLO, _PROTO = range(len(ROLES))
 _ROLE_NAMES: Final = tuple(ROLES)
 _PRIMARY_ENDING: Final = ROLES["primary"][0]
 
-_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC
-# O_NONBLOCK: a FIFO that took a file's place between the listing and the opening must not block us.
-_FILE_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _SNIFF_BYTES: Final = 512
+_OUTSIDE: Final = "outside of the directories given; give that one too, or use --follow-symlinks"
 _BOM: Final = b"\xef\xbb\xbf"
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -94,9 +102,14 @@ _Group = list["os.DirEntry[str] | None"]
 class _Search:
     """What a search has found so far."""
 
-    def __init__(self, known: Container[tuple[str, str]], proto_alone: bool) -> None:
+    def __init__(
+        self, known: Container[tuple[str, str]], proto_alone: bool, trees: Sequence[str] | None
+    ) -> None:
         self.sets: list[DumpSet] = []
         self.problems: list[Problem] = []
+        self.left_out: list[Problem] = []
+        self._trees = trees
+        """Where links may lead; None for everywhere."""
         self.entered_paths: set[str] = set()
         self._entered: set[tuple[int, int]] = set()
         self._known = known
@@ -104,6 +117,14 @@ class _Search:
 
     def problem(self, path: str, message: str) -> None:
         self.problems.append(Problem(display(path), message))
+
+    def leave_out(self, path: str, message: str) -> None:
+        self.left_out.append(Problem(display(path), message))
+
+    def may_follow(self, path: str) -> bool:
+        """Say whether a link may be followed that leads to this path, which holds no link itself."""
+        trees = self._trees
+        return trees is None or any(path == tree or path.startswith(os.path.join(tree, "")) for tree in trees)
 
     def walk(self, roots: Sequence[str], named: dict[str, set[str]]) -> None:
         """Enter directories and all below them."""
@@ -118,12 +139,15 @@ class _Search:
         `named` are files given by name; with `only_named` just their sets are collected.
         """
         try:
-            descriptor = os.open(directory, _DIRECTORY_FLAGS)
+            descriptor = open_folder(directory)
         except OSError as error:
             self._cannot_enter(directory, error)
             return []
         try:
             status = os.fstat(descriptor)
+            if is_of_kernel(status.st_dev):
+                self.leave_out(directory, "lies on a file system of the kernel, which holds no files")
+                return []
             identity = (status.st_dev, status.st_ino)
             if identity in self._entered and not only_named:
                 return []
@@ -162,6 +186,8 @@ class _Listing:
         self._named = named
         self._groups: dict[str, _Group] = {}
         self._others: list[os.DirEntry[str]] = []
+        self._links: dict[str, str] = {}
+        """Where the files lead that are links."""
         self._stems: dict[str, str] = {}
         """Stems of primary files under other names."""
         self._not_dumps: list[str] = []
@@ -212,21 +238,28 @@ class _Listing:
             members = self._members(group)
             if members and (members[0].role == "primary" or proto_alone):
                 found = True
-                yield DumpSet(self._directory, stem, members)
+                links = self._links and tuple(
+                    (one.file_name, self._links[one.file_name])
+                    for one in members
+                    if one.file_name in self._links
+                )
+                yield DumpSet(self._directory, stem, members, links or ())
         if not found:
             # Beside dumps these are what a shell pattern such as `dumps/*` brings along.
             for name in dict.fromkeys(self._not_dumps):
                 self._tell_no_dump(name)
 
     def _leads_to_file(self, entry: os.DirEntry[str]) -> bool:
-        """Sort out what is no regular file; tell whether it is a link to one."""
+        """Sort out what is no regular file; say whether it is a link to one that may be followed."""
         if entry.is_dir(follow_symlinks=False):
             self.directories.append(os.path.join(self._directory, entry.name))
             return False
         if not entry.is_symlink():
             return False
+        path = os.path.join(self._directory, entry.name)
         try:
-            mode = entry.stat().st_mode
+            real = os.path.realpath(path, strict=True)
+            mode = os.stat(real, follow_symlinks=False).st_mode
         except PermissionError:
             self._problem(entry.name, "is a link to a place that must not be looked at")
             return False
@@ -234,10 +267,22 @@ class _Listing:
             if split_member(entry.name) is not None:
                 self._problem(entry.name, f"is a link that leads nowhere: {error.strerror}")
             return False
+        may_follow = self._search.may_follow(real)
         if stat.S_ISDIR(mode):
-            # By its own path, so that a set's directory does not depend on which way is walked first.
-            self.directories.append(os.path.realpath(os.path.join(self._directory, entry.name)))
-        return stat.S_ISREG(mode)
+            if may_follow:
+                # By its own path, so that a set's directory does not depend on which way is walked first.
+                self.directories.append(real)
+            else:
+                self._search.leave_out(path, f"is a link to {display(real)}, {_OUTSIDE}")
+            return False
+        if not stat.S_ISREG(mode):
+            return False
+        if not may_follow:
+            if split_member(entry.name) is not None or entry.name in self._named:
+                self._problem(entry.name, f"is a link to {display(real)}, {_OUTSIDE}")
+            return False
+        self._links[entry.name] = real
+        return True
 
     def _members(self, group: _Group) -> tuple[Member, ...]:
         members: list[Member] = []
@@ -245,7 +290,8 @@ class _Listing:
             if entry is None:
                 continue
             try:
-                status = entry.stat()
+                link = self._links.get(entry.name)
+                status = os.stat(link, follow_symlinks=False) if link else entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # gone since the listing: as if it had never been there
             except PermissionError:
@@ -253,6 +299,8 @@ class _Listing:
             except OSError as error:
                 self._problem(entry.name, f"cannot be looked at: {error.strerror}")
                 continue
+            if not stat.S_ISREG(status.st_mode):
+                continue  # something else took its place since the listing
             members.append(Member(role, entry.name, status.st_size, status.st_mtime_ns))
         return tuple(members)
 
@@ -305,11 +353,16 @@ class _Listing:
     def _is_dump(self, name: str) -> bool:
         """Tell by the first line whether a file is a primary file."""
         try:
-            descriptor = os.open(name, _FILE_FLAGS, dir_fd=self._descriptor)
+            if name in self._links:
+                descriptor, _ = open_regular(self._links[name])
+            else:
+                descriptor = os.open(name, FILE_FLAGS, dir_fd=self._descriptor)
         except FileNotFoundError:
             return False
         except OSError as error:
-            self._problem(name, f"cannot be opened: {error.strerror}; mend its permissions or leave it out")
+            self._problem(
+                name, f"cannot be opened: {error.strerror or error}; mend its permissions or leave it out"
+            )
             return False
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -323,7 +376,7 @@ class _Listing:
         if start.startswith(_GZIP):
             start = _inflated(start)
         elif start.startswith(_ZSTD):
-            start = _decompressed(os.path.join(self._directory, name))
+            start = _decompressed(self._links.get(name) or os.path.join(self._directory, name))
         elif FIRST_LINE not in start[: len(_BOM) + len(FIRST_LINE)]:
             start = b""
         is_dump = start.removeprefix(_BOM).split(b"\n", 1)[0].rstrip(b"\r") == FIRST_LINE

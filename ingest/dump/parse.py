@@ -55,6 +55,7 @@ from ingest.dump.oddities import (
     note_mixed,
     note_overlaps,
 )
+from ingest.dump.opening import without_links
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import (
     Allocation,
@@ -337,7 +338,7 @@ def parse_dump(
         sibling = os.fspath(given) if given is not None else base + name + ending
         if given is not None or (found and os.path.isfile(sibling)):
             files[role] = sibling
-    return to_records(parse_set(files))
+    return to_records(parse_set({role: without_links(file) for role, file in files.items()}))
 
 
 def to_records(dump: ParsedDump) -> Dump:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +27,16 @@ class DumpSet(NamedTuple):
     stem: str
     members: tuple[Member, ...]
     """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
+    links: tuple[tuple[str, str], ...] = ()
+    """File names of members that are links, with the paths that they lead to."""
+
+    def path(self, member: Member) -> str:
+        """Return where a member lies: an absolute path of which no part is a link."""
+        return dict(self.links).get(member.file_name) or os.path.join(self.directory, member.file_name)
+
+    def paths(self) -> dict[str, str]:
+        """Return where all members lie, by role."""
+        return {member.role: self.path(member) for member in self.members}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +49,17 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What was found: sets by (directory, stem), problems by path."""
+    """What was found: sets by (directory, stem), the others by path.
+
+    Attributes:
+        sets: the dump sets.
+        problems: what could not be looked at, or is incomplete.
+        left_out: directories that were not entered: links out of the tree, file systems of the kernel.
+    """
 
     sets: tuple[DumpSet, ...]
     problems: tuple[Problem, ...]
+    left_out: tuple[Problem, ...] = ()
 
     @property
     def found(self) -> int:

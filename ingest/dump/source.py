@@ -6,16 +6,17 @@ UTF-8) is mended and told as a notice.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
 import os
-import stat
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple, cast
 
+from ingest.dump.opening import open_regular
 from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
@@ -264,34 +265,35 @@ def read_range(part: FileRange) -> str:
         DumpError: it cannot be read, or is not there any more.
     """
     try:
-        with open(part.path, "rb", buffering=0, opener=_opener) as stream:
-            data = os.pread(stream.fileno(), part.length, part.offset)
+        descriptor, _ = open_regular(part.path)
+        try:
+            data = os.pread(descriptor, part.length, part.offset)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        raise DumpError("unreadable", f"cannot be read: {error.strerror}", file=part.path) from error
+        raise DumpError("unreadable", _why_unreadable(error), file=part.path) from error
     if len(data) != part.length:
         raise DumpError("unreadable", "the file became shorter while it was read", file=part.path)
     return data.decode(errors="backslashreplace")
 
 
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
 def _open_regular(path: str) -> tuple[io.FileIO, int]:
     """Open a regular file for its bytes; return its size with it."""
     try:
-        # O_NONBLOCK: opening a FIFO that took a file's place must not wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode):
-            return io.FileIO(descriptor), status.st_size
-        os.close(descriptor)
+        descriptor, status = open_regular(path)
     except OSError as error:
-        message = f"cannot be read: {error.strerror}; mend its permissions or leave it out"
-        raise DumpError("unreadable", message, file=path) from error
+        raise DumpError("unreadable", _why_unreadable(error), file=path) from error
     except ValueError as error:  # a NUL in the name
         raise DumpError("unreadable", f"cannot be read: {error}", file=path) from error
-    raise DumpError("unreadable", "is no regular file; leave it out", file=path)
+    return io.FileIO(descriptor), status.st_size
+
+
+def _why_unreadable(error: OSError) -> str:
+    if error.errno is None:
+        return f"{error}; leave it out"
+    if error.errno == errno.ELOOP:
+        return "is a link now, or lies behind one; import it again"
+    return f"cannot be read: {error.strerror}; mend its permissions or leave it out"
 
 
 def _compression(start: bytes) -> str | None:

@@ -77,7 +77,7 @@ def _require_hlo_text(start: str, path: str) -> None:
     if not "HloModule "[: len(start)] == start[:10]:
         raise DumpError(
             KIND, "the file is no HLO text: it does not start with 'HloModule'",
-            file=path, line=1, text=start[:200],
+            file=path, line=1,
         )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ from ingest.pipeline.history import close_unfinished_imports, last_rejects, load
 from ingest.pipeline.journal import Journal, left_behind, open_journal, staging_folder, timestamp
 from ingest.pipeline.known import find_known
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
-from ingest.pipeline.plan import as_reject, find_sets, nothing_found, plan_only, plan_tasks
+from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, search_events
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary, Progress
@@ -92,6 +92,7 @@ def import_dumps(
     replace_runs: bool = False,
     dry_run: bool = False,
     read_hlo: bool = True,
+    follow_symlinks: bool = False,
     wait_seconds: float = 5.0,
     publish: str | os.PathLike[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -108,6 +109,7 @@ def import_dumps(
         replace_runs: a set with new content replaces the older runs of its place.
         dry_run: only tell what would be read; nothing is written.
         read_hlo: also read the HLO text and the protobuf beside each dump.
+        follow_symlinks: follow links also where they lead out of the directories given.
         wait_seconds: how long to wait for another import, and for a process that writes to the database.
         publish: read-only snapshot to bring up to date at the end.
         progress: called now and then.
@@ -134,9 +136,16 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return plan_only(names, target, rehash, read_hlo, started, tell)
+            return plan_only(names, target, rehash, read_hlo, follow_symlinks, started, tell)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
-            run.prepare(names, pairs, rehash=rehash, replace_runs=replace_runs, read_hlo=read_hlo)
+            run.prepare(
+                names,
+                pairs,
+                rehash=rehash,
+                replace_runs=replace_runs,
+                read_hlo=read_hlo,
+                follow_symlinks=follow_symlinks,
+            )
             run.read(jobs or default_jobs())
             run.load()
             if run.failure is not None:
@@ -191,6 +200,7 @@ class _Import:
         rehash: bool,
         replace_runs: bool,
         read_hlo: bool,
+        follow_symlinks: bool,
     ) -> None:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
@@ -200,15 +210,15 @@ class _Import:
         parts = [part for one in self._pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
         self._state = self._look(records)
-        found = find_sets(names, records, read_hlo=read_hlo)
+        found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
         self._outcome.found = found.found
         known = find_known(records.open, found.sets, rehash=rehash)
         self._tasks, self._outcome.unchanged = plan_tasks(found.sets, known)
         self._locked = records.locked
         known_from = "staging" if self._locked else "database"
         self._tell(Planned(found.found, len(self._tasks), len(self._pending), known_from))
-        if not found.found:
-            self._tell(nothing_found(names))
+        for event in search_events(found, names):
+            self._tell(event)
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, Problem
-from ingest.events import Event, NothingFound, Planned
+from ingest.events import Event, LeftOut, NothingFound, Planned
 from ingest.pipeline.known import Known, RenamedFiles, find_known
 from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.records import Records
@@ -21,20 +21,21 @@ from ingest.pipeline.summary import ImportSummary
 if TYPE_CHECKING:
     from ingest.staging.stage import Rejected, Task
 
-__all__ = ["as_reject", "find_sets", "nothing_found", "plan_only", "plan_tasks"]
+__all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks", "search_events"]
 
 
-def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool) -> Discovery:
+def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool, follow_symlinks: bool) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage.
 
     Args:
         names: directories and files.
         records: where runs are recorded.
         read_hlo: with what lies beside the dumps.
+        follow_symlinks: follow links also where they lead out of the directories given.
     """
     roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
     renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
-    found = discover(names, known=renamed, proto_alone=read_hlo)
+    found = discover(names, known=renamed, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
     sets = tuple(
         one if read_hlo else _without_siblings(one)
         for one in found.sets
@@ -54,7 +55,7 @@ def plan_tasks(sets: Sequence[DumpSet], known: Known) -> tuple[list[Task], int]:
     return tasks, len(sets) - len(tasks)
 
 
-def nothing_found(names: Sequence[str]) -> NothingFound:
+def _nothing_found(names: Sequence[str]) -> NothingFound:
     """Return the event of a search that has found nothing, with what it looked for."""
     texts = ", ".join(f"*{ending}" for role in TEXT_ROLES for ending in ROLES[role])
     protos = ", ".join(f"*{ending}" for ending in ROLES["proto"])
@@ -65,6 +66,14 @@ def nothing_found(names: Sequence[str]) -> NothingFound:
         " XLA_FLAGS=--xla_dump_to=DIR, and --xla_dump_hlo_as_text where another format is asked for;"
         " the protobuf with --xla_dump_hlo_as_proto",
     )
+
+
+def search_events(found: Discovery, names: Sequence[str]) -> Iterator[Event]:
+    """Yield what a log should hold of a search, besides its problems."""
+    for one in found.left_out:
+        yield LeftOut(one.path, one.message)
+    if not found.found:
+        yield _nothing_found(names)
 
 
 def _without_siblings(dump_set: DumpSet) -> DumpSet:
@@ -85,17 +94,18 @@ def plan_only(
     target: str,
     rehash: bool,
     read_hlo: bool,
+    follow_symlinks: bool,
     started: float,
     tell: Callable[[Event], None],
 ) -> ImportSummary:
     """Tell what an import would read; nothing is locked or written."""
     records = Records(target)
-    found = find_sets(names, records, read_hlo=read_hlo)
+    found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
     tasks, unchanged = plan_tasks(found.sets, find_known(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
     tell(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
-    if not found.found:
-        tell(nothing_found(names))
+    for event in search_events(found, names):
+        tell(event)
     for problem in problems:
         tell(set_rejected(problem))
     return ImportSummary(

@@ -78,7 +78,7 @@ def _found_again(task: Task) -> Task:
     members = []
     for member in task.dump_set.members:
         try:
-            status = os.stat(os.path.join(task.dump_set.directory, member.file_name))
+            status = os.stat(task.dump_set.path(member), follow_symlinks=False)
             members.append(member._replace(size=status.st_size, mtime_ns=status.st_mtime_ns))
         except OSError:
             members.append(member)  # gone: staging it again will say so

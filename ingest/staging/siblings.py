@@ -5,7 +5,6 @@ A sibling never costs the dump: what cannot be read of it becomes a notice.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -109,34 +108,33 @@ class Siblings:
 NO_SIBLINGS: Final = Siblings()
 
 
-def read_siblings(directory: str, members: Mapping[str, str]) -> Siblings:
+def read_siblings(paths: Mapping[str, str]) -> Siblings:
     """Read what lies beside a dump.
 
     Where a protobuf can be read, the HLO text is not: it is hashed, and its start and end are looked at.
 
     Args:
-        directory: where the set lies.
-        members: file name of each member by role; those of other roles are passed over.
+        paths: where each member lies, by role; those of other roles are passed over.
     """
-    if not members.keys() & set(ROLES):
+    if not paths.keys() & set(ROLES):
         return NO_SIBLINGS
     notices: list[Notice] = []
     sha256: dict[str, str] = {}
     budget = Budget()
     text: HloText | None = None
     proto: HloProto | None = None
-    if "proto" in members:
+    if "proto" in paths:
         from ingest.hlo.proto import read_proto
 
-        path = os.path.join(directory, members["proto"])
+        path = paths["proto"]
         try:
             proto = read_proto(path, budget=budget, with_places=False)
         except DumpError as error:
             notices.append(_unread(path, error))
-    if "hlo" in members:
+    if "hlo" in paths:
         from ingest.hlo.text import hash_hlo_text, read_hlo_text
 
-        path = os.path.join(directory, members["hlo"])
+        path = paths["hlo"]
         try:
             if proto is None:
                 text = read_hlo_text(path, budget=budget)

@@ -181,7 +181,7 @@ def internal(dump_set: DumpSet, error: Exception) -> Rejected:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     words = f"{type(error).__name__}: {error}"[:500]
     return Rejected(
-        display(os.path.join(dump_set.directory, dump_set.members[0].file_name)),
+        display(dump_set.path(dump_set.members[0])),
         None,
         None,
         None,
@@ -272,16 +272,14 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     dump = parse_set(files, LARGE_BYTES)
     beside = read_beside(dump_set, dump)
     if beside.proto is not None:
-        path = next(one.file_name for one in dump_set.members if one.role == "proto")
-        dump.notices += note_differences(beside.proto, dump, os.path.join(dump_set.directory, path))
+        dump.notices += note_differences(beside.proto, dump, dump_set.paths()["proto"])
     return dump, beside
 
 
 def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     from ingest.hlo.proto import read_proto
 
-    [member] = [one for one in dump_set.members if one.role == "proto"]
-    path = os.path.join(dump_set.directory, member.file_name)
+    path = dump_set.paths()["proto"]
     proto = read_proto(path)
     dump = dump_of_proto(proto, path)
     beside = siblings_of(None, proto)
@@ -292,11 +290,7 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
 
 def text_files(dump_set: DumpSet) -> dict[str, str]:
     """Return the paths of the members that hold the dump's own text, by role."""
-    return {
-        member.role: os.path.join(dump_set.directory, member.file_name)
-        for member in dump_set.members
-        if member.role in START
-    }
+    return {role: path for role, path in dump_set.paths().items() if role in START}
 
 
 def read_beside(dump_set: DumpSet, dump: ParsedDump) -> Siblings:
@@ -305,7 +299,7 @@ def read_beside(dump_set: DumpSet, dump: ParsedDump) -> Siblings:
     Where xbuf fails on it, the dump still loads.
     """
     try:
-        beside = read_siblings(dump_set.directory, {one.role: one.file_name for one in dump_set.members})
+        beside = read_siblings(dump_set.paths())
     except Exception as error:
         failure = internal(dump_set, error)
         beside = Siblings(
@@ -320,7 +314,7 @@ def _has_changed(dump_set: DumpSet) -> bool:
     """Tell whether a member has another size or time than when it was found."""
     for member in dump_set.members:
         try:
-            status = os.stat(os.path.join(dump_set.directory, member.file_name))
+            status = os.stat(dump_set.path(member), follow_symlinks=False)
         except OSError:
             return True
         if (status.st_size, status.st_mtime_ns) != (member.size, member.mtime_ns):
@@ -329,10 +323,10 @@ def _has_changed(dump_set: DumpSet) -> bool:
 
 
 def _is_gone(dump_set: DumpSet) -> bool:
-    """Tell whether a member is no file any more: it was removed, or a FIFO took its place."""
+    """Tell whether a member is no file any more: it was removed, or a link or a FIFO took its place."""
     for member in dump_set.members:
         try:
-            mode = os.stat(os.path.join(dump_set.directory, member.file_name)).st_mode
+            mode = os.stat(dump_set.path(member), follow_symlinks=False).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:

@@ -108,9 +108,8 @@ def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
     """
     if "primary" not in files:
         return _judge_alone(files["proto"])
-    primary = files["primary"]
     dump, own = _dump_alone({role: str(path) for role, path in files.items() if role not in ROLES}, texts)
-    found = read_siblings(str(primary.parent), {role: path.name for role, path in files.items()})
+    found = read_siblings({role: str(path) for role, path in files.items()})
     notices = list(found.notices)
     if found.proto is not None:
         notices += note_differences(found.proto, dump, str(files["proto"]))

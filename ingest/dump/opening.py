@@ -1,0 +1,123 @@
+"""Open files of others without being led elsewhere: no link is followed in any part of a path.
+
+Who can write where dumps lie can put a link in the place of a file, or of a folder on the way to it, between
+the search and the reading. Paths are resolved once, where links are to be followed; then they hold none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+from typing import Final
+
+__all__ = ["FILE_FLAGS", "FOLDER_FLAGS", "is_of_kernel", "open_folder", "open_regular", "without_links"]
+
+FILE_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
+"""O_NONBLOCK: a FIFO that took a file's place must not block us."""
+FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+# Passing through a folder needs no right to list it.
+_STEP_FLAGS: Final = (
+    getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY))
+    | os.O_DIRECTORY
+    | os.O_CLOEXEC
+    | os.O_NOFOLLOW
+)
+_KERNEL_TYPES: Final = frozenset(
+    (
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "efivarfs",
+        "fusectl",
+        "mqueue",
+        "nfsd",
+        "nsfs",
+        "proc",
+        "pstore",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "smackfs",
+        "sysfs",
+        "tracefs",
+    )
+)
+"""File systems whose files are no files: reading one asks the kernel, about the reader for instance."""
+
+
+def open_regular(path: str) -> tuple[int, os.stat_result]:
+    """Open a regular file for reading; return its descriptor and status.
+
+    Raises:
+        OSError: it cannot be opened, a part of its path is a link (ELOOP, or ENOTDIR), it is no regular file
+            or lies on a file system of the kernel (no errno).
+        ValueError: the path holds a NUL.
+    """
+    folder, name = os.path.split(path)
+    step = open_folder(folder, _STEP_FLAGS)
+    try:
+        descriptor = os.open(name, FILE_FLAGS, dir_fd=step)
+    finally:
+        os.close(step)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("is no regular file")
+        if is_of_kernel(status.st_dev):
+            raise OSError("lies on a file system of the kernel")
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def open_folder(path: str, flags: int = FOLDER_FLAGS) -> int:
+    """Open a folder, by default to list it; the path may hold `.` and `..`, and no link.
+
+    Raises:
+        OSError: as `open_regular`.
+        ValueError: the path holds a NUL.
+    """
+    *steps, last = [part for part in path.split(os.sep) if part] or [os.curdir]
+    descriptor = os.open(os.sep if path.startswith(os.sep) else os.curdir, _STEP_FLAGS)
+    for part, of_part in (*((step, _STEP_FLAGS) for step in steps), (last, flags)):
+        try:
+            following = os.open(part, of_part, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = following
+    return descriptor
+
+
+def without_links(path: str) -> str:
+    """Return a path as it is if no part of it is a link, else where it leads."""
+    real = os.path.realpath(path)
+    return path if real == os.path.abspath(path) else real
+
+
+def is_of_kernel(device: int) -> bool:
+    """Say whether a device (`st_dev`) is a file system by which the kernel answers, such as /proc."""
+    return device in _kernel_devices()
+
+
+@cache
+def _kernel_devices() -> frozenset[int]:
+    """Return the devices of all such file systems; none where the system does not list them (no Linux)."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            lines = mounts.read().splitlines()
+    except OSError:
+        return frozenset()
+    devices = set()
+    for line in lines:
+        # "36 35 98:0 /root /mount options [tags ...] - type source options" (proc(5))
+        mount, _, rest = line.partition(" - ")
+        major, _, minor = mount.split(" ")[2].partition(":")
+        if rest.partition(" ")[0] in _KERNEL_TYPES:
+            devices.add(os.makedev(int(major), int(minor)))
+    return frozenset(devices)
