@@ -21,10 +21,12 @@ PREPARE agreement AS
 WITH at_printed AS (
     SELECT
         r.run_id,
-        sum(v.size_bytes - CASE WHEN g.end_time = r.printed_peak_time THEN g.handover_bytes ELSE 0 END)::BIGINT AS bytes
+        sum(
+            g.gained_bytes
+            - CASE WHEN g.end_time < r.printed_peak_time THEN v.size_bytes - g.handover_bytes ELSE 0 END
+        )::BIGINT AS bytes
     FROM runs AS r
-    JOIN ranges AS g ON g.run_id = r.run_id
-        AND g.start_time <= r.printed_peak_time AND g.end_time >= r.printed_peak_time
+    JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.printed_peak_time
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
     GROUP BY r.run_id
 ),

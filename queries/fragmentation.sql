@@ -27,12 +27,8 @@ WITH bounds AS MATERIALIZED (
         a.run_id,
         a.allocation_index,
         any_value(a.size_bytes) - greatest(
-            max(v.size_bytes - CASE WHEN g.start_time = g.end_time THEN g.handover_bytes ELSE 0 END),
-            coalesce(
-                sum(v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END)
-                    FILTER (r.peak_time BETWEEN g.start_time AND g.end_time),
-                0
-            )
+            max(v.size_bytes) FILTER (g.start_time IS NOT NULL),
+            coalesce(sum(g.peak_bytes), 0)
         )::BIGINT AS free_bytes
     FROM selected_runs($run, $label, $module) AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND a.kind = 'temp' AND a.size_bytes > 0

@@ -27,8 +27,8 @@ changes AS (
         SELECT
             c.run_id,
             c.module,
-            unnest([g.start_time, g.end_time, g.end_time + 1]) AS time,
-            unnest([v.size_bytes, -g.handover_bytes, g.handover_bytes - v.size_bytes]) AS bytes
+            unnest([g.start_time, g.end_time + 1]) AS time,
+            unnest([g.gained_bytes, g.handover_bytes - v.size_bytes]) AS bytes
         FROM chosen AS c
         JOIN ranges AS g ON g.run_id = c.run_id
         JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id

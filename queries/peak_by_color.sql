@@ -33,15 +33,14 @@ chosen AS MATERIALIZED (
     SELECT c.run_id FROM candidates AS c WHERE c.peak_bytes >= coalesce((SELECT t.bytes FROM cut AS t), 0)
 ),
 changes AS (
-    -- Sums of changes by slot instead of a join of slots with ranges. Most values hand nothing over, so that
-    -- leaving out zeros saves a third of the rows.
+    -- Sums of changes by slot instead of a join of slots with ranges.
     SELECT e.run_id, e.color, e.time, sum(e.bytes)::BIGINT AS bytes
     FROM (
         SELECT
             g.run_id,
             a.color,
-            unnest([g.start_time, g.end_time, g.end_time + 1]) AS time,
-            unnest([v.size_bytes, -g.handover_bytes, g.handover_bytes - v.size_bytes]) AS bytes
+            unnest([g.start_time, g.end_time + 1]) AS time,
+            unnest([g.gained_bytes, g.handover_bytes - v.size_bytes]) AS bytes
         FROM chosen AS r
         JOIN ranges AS g ON g.run_id = r.run_id
         JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id

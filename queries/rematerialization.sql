@@ -38,12 +38,9 @@ counted AS (
         arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS largest
     FROM recomputed AS v
     LEFT JOIN (
-        SELECT
-            g.run_id, g.value_id,
-            x.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END AS bytes
+        SELECT g.run_id, g.value_id, g.peak_bytes AS bytes
         FROM recomputed AS x
         JOIN ranges AS g ON g.run_id = x.run_id AND g.value_id = x.value_id
-        JOIN runs AS r ON r.run_id = g.run_id AND r.peak_time BETWEEN g.start_time AND g.end_time
     ) AS p ON p.run_id = v.run_id AND p.value_id = v.value_id
     GROUP BY v.run_id
 )

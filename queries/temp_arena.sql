@@ -38,7 +38,7 @@ placed AS (
         a.run_id, a.allocation_index, a.size_bytes AS arena_bytes, a.color, a.module,
         v.value_id, v.instruction, v.shape_index, v.size_bytes, v.offset_bytes, v.opcode, v.shape, v.op_name,
         v.source_file, v.source_line, v.source_via,
-        g.start_time, g.end_time, g.handover_bytes
+        g.start_time, g.end_time, g.gained_bytes, g.handover_bytes
     FROM arenas AS a
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
@@ -49,8 +49,8 @@ changes AS (
         SELECT
             p.run_id,
             p.allocation_index,
-            unnest([p.start_time, p.end_time, p.end_time + 1]) AS time,
-            unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS bytes
+            unnest([p.start_time, p.end_time + 1]) AS time,
+            unnest([p.gained_bytes, p.handover_bytes - p.size_bytes]) AS bytes
         FROM placed AS p
     ) AS e
     WHERE e.bytes <> 0
@@ -68,12 +68,30 @@ fullest AS (
     SELECT c.run_id, c.allocation_index, arg_min(c.time, (-c.bytes, c.time)) AS time
     FROM curve AS c
     GROUP BY c.run_id, c.allocation_index
+),
+live AS (
+    SELECT
+        p.*,
+        f.time AS fullest_time,
+        CASE
+            WHEN p.end_time = f.time THEN p.size_bytes - p.handover_bytes
+            -- What two values hold that both live on counts for the one at the lower address.
+            ELSE greatest(0, p.offset_bytes + p.size_bytes - greatest(p.offset_bytes, coalesce(
+                max(p.offset_bytes + p.size_bytes) OVER (
+                    PARTITION BY p.run_id, p.allocation_index, p.end_time = f.time
+                    ORDER BY p.offset_bytes, p.value_id
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ), 0)))
+        END AS bytes
+    FROM placed AS p
+    JOIN fullest AS f ON f.run_id = p.run_id AND f.allocation_index = p.allocation_index
+    WHERE p.start_time <= f.time AND p.end_time >= f.time
 )
 SELECT
     p.run_id,
     p.allocation_index,
-    p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END AS bytes,
-    100.0 * (p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END) / p.arena_bytes AS percent,
+    p.bytes,
+    100.0 * p.bytes / p.arena_bytes AS percent,
     p.offset_bytes,
     CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
     source_text(p.source_file, p.source_line, p.source_via) AS source,
@@ -82,14 +100,12 @@ SELECT
     p.shape,
     p.start_time,
     p.end_time,
-    f.time AS fullest_time,
+    p.fullest_time,
     p.arena_bytes,
     p.color,
     p.module
-FROM placed AS p
-JOIN fullest AS f ON f.run_id = p.run_id AND f.allocation_index = p.allocation_index
-WHERE p.start_time <= f.time AND p.end_time >= f.time
-ORDER BY p.arena_bytes DESC, p.run_id, p.allocation_index, 3 DESC, p.offset_bytes, p.value_id
+FROM live AS p
+ORDER BY p.arena_bytes DESC, p.run_id, p.allocation_index, p.bytes DESC, p.offset_bytes, p.value_id
 LIMIT $top;
 
 EXECUTE temp_arena(top := 20, color := NULL, run := NULL, label := NULL, module := NULL);

@@ -34,8 +34,8 @@ WITH chosen AS (
 placed AS (
     SELECT
         c.module, c.backend, c.allocated_bytes,
-        v.run_id, v.value_id, v.instruction, v.shape_index, v.size_bytes, v.opcode, v.shape, v.op_name,
-        g.start_time, g.end_time, g.handover_bytes
+        v.run_id, v.allocation_index, v.value_id, v.instruction, v.shape_index, v.offset_bytes, v.size_bytes, v.opcode,
+        v.shape, v.op_name, g.start_time, g.end_time, g.gained_bytes, g.handover_bytes
     FROM chosen AS c
     JOIN allocations AS a ON a.run_id = c.run_id AND a.color = $color
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
@@ -47,8 +47,8 @@ changes AS (
     FROM (
         SELECT
             p.run_id,
-            unnest([p.start_time, p.end_time, p.end_time + 1]) AS time,
-            unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS bytes
+            unnest([p.start_time, p.end_time + 1]) AS time,
+            unnest([p.gained_bytes, p.handover_bytes - p.size_bytes]) AS bytes
         FROM placed AS p
     ) AS e
     WHERE e.bytes <> 0 AND e.time IS NOT NULL
@@ -62,27 +62,43 @@ fullest AS (
     SELECT c.run_id, arg_min(c.time, (-c.bytes, c.time)) AS time, max(c.bytes) AS bytes
     FROM curve AS c
     GROUP BY c.run_id
+),
+live AS (
+    SELECT
+        p.*,
+        f.time AS fullest_time,
+        f.bytes AS fullest_bytes,
+        CASE
+            WHEN p.end_time = f.time THEN p.size_bytes - p.handover_bytes
+            -- What two values hold that both live on counts for the one at the lower address.
+            ELSE greatest(0, p.offset_bytes + p.size_bytes - greatest(p.offset_bytes, coalesce(
+                max(p.offset_bytes + p.size_bytes) OVER (
+                    PARTITION BY p.run_id, p.allocation_index, p.end_time = f.time
+                    ORDER BY p.offset_bytes, p.value_id
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                ), 0)))
+        END AS bytes
+    FROM placed AS p
+    JOIN fullest AS f USING (run_id)
+    WHERE p.start_time <= f.time AND p.end_time >= f.time
 )
 SELECT
     p.run_id,
-    p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END AS bytes,
-    100.0 * (p.size_bytes - CASE WHEN p.end_time = f.time THEN p.handover_bytes ELSE 0 END)
-        / nullif(f.bytes, 0) AS percent,
+    p.bytes,
+    100.0 * p.bytes / nullif(p.fullest_bytes, 0) AS percent,
     CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
     p.shape,
     p.op_name,
     p.opcode,
     p.start_time,
     p.end_time,
-    f.time AS fullest_time,
+    p.fullest_time,
     p.allocated_bytes,
     s.space,
     p.module
-FROM placed AS p
-JOIN fullest AS f USING (run_id)
+FROM live AS p
 LEFT JOIN memory_spaces AS s ON s.backend = p.backend AND s.color = $color
-WHERE p.start_time <= f.time AND p.end_time >= f.time
-ORDER BY p.allocated_bytes DESC, p.run_id, 2 DESC, p.value_id
+ORDER BY p.allocated_bytes DESC, p.run_id, p.bytes DESC, p.value_id
 LIMIT $top;
 
 EXECUTE vmem(top := 20, color := 1, run := NULL, label := NULL, module := NULL);

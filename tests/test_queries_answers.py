@@ -81,7 +81,7 @@ def test_a_key_with_a_slash_is_no_scope(connection: duckdb.DuckDBPyConnection) -
         insert_value(connection, value_id, f"v{value_id}", op_name=op_name, offset_bytes=8 * value_id)
         insert(
             connection, "ranges", run_id=1, value_id=value_id, instruction=f"v{value_id}", shape_index="{}",
-            start_time=0, end_time=1, handover_bytes=0,
+            start_time=0, end_time=1, handover_bytes=0, gained_bytes=8, peak_bytes=8,
         )  # fmt: skip
     assert ask(connection, "memory_by_source", "owner", "bytes", by="scope") == [
         ("jit(f)/net", 8),

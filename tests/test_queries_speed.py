@@ -73,7 +73,7 @@ _DEEP_SQL = (
     " FROM (FROM \"values\" WHERE dtype = 'f32' LIMIT 1) AS v, range($n) AS i",
     "INSERT INTO ranges SELECT g.* REPLACE ($run AS run_id, i.range AS value_id,"
     " 'v' || i.range AS instruction, '{}' AS shape_index, i.range AS start_time, "
-    " 2 * $n - i.range AS end_time, 0 AS handover_bytes)"
+    " 2 * $n - i.range AS end_time, 0 AS handover_bytes, 64 AS gained_bytes, 64 AS peak_bytes)"
     " FROM (FROM ranges LIMIT 1) AS g, range($n) AS i",
     "INSERT INTO schedule SELECT $run, i.range, 'v' || (i.range % $n) FROM range(2 * $n) AS i",
     "INSERT INTO uses SELECT $run, i.range, 0, 'v' || (i.range + 1) % $n, 0, '{}' FROM range($n) AS i",

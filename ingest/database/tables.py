@@ -94,11 +94,17 @@ _table(
         "BIGINT",
         "Most bytes live at one slot over all colors, from ranges and allocated sizes. Ranges are "
         "closed (start and end slot both count: an operand and the result that reads it need memory "
-        "at once); bytes that one value hands to the next at a shared slot are counted once. NULL "
-        "without ranges.",
+        "at once); bytes that several values hold count once. NULL without ranges.",
     ),
     Column("has_values", "BOOLEAN", "The dump told positions and uses (Used values).", required=True),
     Column("has_ranges", "BOOLEAN", "The dump told live ranges (HloLiveRange).", required=True),
+    Column(
+        "resident_peak_bytes",
+        "BIGINT",
+        "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, "
+        "and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where "
+        "there are arenas and it is not told what is live in them.",
+    ),
 )
 _table(
     "run_files",
@@ -292,12 +298,25 @@ _table(
     Column(
         "handover_bytes",
         "BIGINT",
-        "Bytes of this value that, at end_time, other live values already own (aliases, in-place "
-        "updates). Live bytes at a slot = sum(size_bytes) of live values - sum(handover_bytes) of "
-        "those that end there. NULL without a value.",
+        "Bytes of this value that, at end_time, other live values own (aliases, in-place updates); "
+        "the others are live no more after it. NULL without a value.",
     ),
     Column("printed_at_peak", "BOOLEAN", "The dump lists it at its printed peak; NULL without a peak list."),
     Column("printed_peak_bytes", "BIGINT", "Bytes that the peak list prints for it: unpadded."),
+    Column(
+        "gained_bytes",
+        "BIGINT",
+        "Bytes that become live at start_time: those of this value that no value live there holds yet. "
+        "Live bytes at a slot = sum(gained_bytes) of ranges started by then - sum(size_bytes - "
+        "handover_bytes) of those ended before; so for a run, an allocation or a color. NULL without a "
+        "value.",
+    ),
+    Column(
+        "peak_bytes",
+        "BIGINT",
+        "Its bytes that count at the run's peak (runs.peak_time); they add up to runs.peak_bytes. NULL "
+        "where it is not live there.",
+    ),
 )
 _table(
     "schedule",

@@ -54,6 +54,11 @@ class Liveness(NamedTuple):
     at_peak: array[int]
     overlaps: list[tuple[int, int]]
 
+    def columns(self) -> tuple[Sequence[int | None], ...]:
+        """Return handover_bytes, gained_bytes and peak_bytes of `ranges`."""
+        peak = [None if counted == NOT_LIVE else counted for counted in self.at_peak]
+        return self.handover, self.gained, peak
+
 
 NOT_LIVE: Final = -1
 

@@ -68,6 +68,7 @@ from ingest.dump.records import (
     Use,
     Value,
 )
+from ingest.dump.resident import main_memory, resident_peak
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import read_text
 from ingest.dump.used_values import embedded, instruction_text, scan_used_values
@@ -282,6 +283,8 @@ def _take_used_values(dump: ParsedDump) -> None:
 
 def _take_ranges(dump: ParsedDump, file: str) -> None:
     """Join ranges with values, check them and measure the live bytes."""
+    memory = main_memory(dump.headers)
+    dump.resident_peak = resident_peak(memory)
     if dump.schedule is None or dump.ranges is None:
         return
     assert dump.schedule_length is not None  # it comes with the schedule
@@ -306,6 +309,8 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
         [one[3] for one, row in zip(dump.ranges, dump.range_values, strict=True) if row >= 0],
     )
     dump.liveness = measure(dump.intervals, dump.schedule_length)
+    is_tuple = [dump.values[row][7].startswith("(") for row in ranged]
+    dump.resident_peak = resident_peak(memory, dump.intervals, is_tuple, dump.liveness, dump.schedule_length)
     note(dump.notices, note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file))
     if dump.peak is not None and dump.peak.time is not None:
         time = dump.peak.time

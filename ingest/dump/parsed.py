@@ -43,5 +43,7 @@ class ParsedDump:
     intervals: Intervals | None = None
     """The values that have a range, in the order of the ranges."""
     liveness: Liveness | None = None
+    resident_peak: int | None = None
+    """See `ingest.dump.resident`."""
     peak: PeakScan | None = None
     tree: TreeScan | None = None

@@ -115,9 +115,8 @@ _ROW_CHECKS: Final = (
         """
         WITH events AS (
             SELECT r.run_id, unnest([
-                {'time': start_time, 'bytes': size_bytes},
-                {'time': end_time, 'bytes': -coalesce(handover_bytes, 0)},
-                {'time': end_time + 1, 'bytes': coalesce(handover_bytes, 0) - size_bytes}
+                {'time': start_time, 'bytes': gained_bytes},
+                {'time': end_time + 1, 'bytes': handover_bytes - size_bytes}
             ], recursive := true)
             FROM ranges AS r JOIN values USING (run_id, value_id)
         ),

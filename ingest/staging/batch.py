@@ -130,14 +130,13 @@ class Batch:
             self.add_schedule(run_no, 0, dump.schedule)
         if dump.ranges and dump.liveness is not None:
             ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
-            handed = iter(dump.liveness.handover)
+            measured = dump.liveness.columns()
             columns = tuple(zip(*dump.ranges, strict=True))
+            nothing = (None,) * len(measured)
+            counted = zip(*measured, strict=True)
+            shares = [nothing if id_ is None else next(counted) for id_ in ids]
             self.add_ranges(
-                run_no,
-                ids,
-                columns,
-                [None if id_ is None else next(handed) for id_ in ids],
-                PeakMatcher(dump.peak).match(*columns),
+                run_no, ids, columns, PeakMatcher(dump.peak).match(*columns), tuple(zip(*shares, strict=True))
             )
         if dump.tree is not None:
             self.add_tree(run_no, dump.tree)
@@ -295,8 +294,8 @@ class Batch:
         run_no: int,
         ids: Sequence[int | None],
         ranges: Sequence[Sequence[Any]],
-        handover: Sequence[int | None],
         peak: PeakMatch,
+        shares: Sequence[Sequence[int | None]],
     ) -> None:
         """Add live ranges.
 
@@ -304,10 +303,11 @@ class Batch:
             run_no: run that they belong to.
             ids: the value of each range, None where the dump lists no such value.
             ranges: the columns instruction, index, start and end.
-            handover: bytes handed over by each, None without a value.
             peak: what the peak list says of each.
+            shares: the columns of `Liveness.columns`, None without a value.
         """
-        for column, more in zip(self.rows["ranges"], (ids, *ranges, handover, *peak), strict=True):
+        handover, *others = shares
+        for column, more in zip(self.rows["ranges"], (ids, *ranges, handover, *peak, *others), strict=True):
             column += more
         self._count("ranges", run_no, len(ids))
 

@@ -12,7 +12,7 @@ import os
 import shutil
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
 from typing import Any, Final, NamedTuple, TypeVar
@@ -67,6 +67,7 @@ from ingest.dump.oddities import (
 )
 from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
+from ingest.dump.resident import MainMemory, resident_peak
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
@@ -165,6 +166,8 @@ class LargeDump:
         self._small = Batch()
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
+        self._memory = MainMemory()
+        self._is_tuple: np.ndarray[Any, np.dtype[np.bool_]] | None = None
         self._ids = np.empty(0, np.int64)
         self._used = 0
         self._slots = 0
@@ -358,6 +361,7 @@ class LargeDump:
             self._take_values(piece, piece.values, suffix)
         self._allocation_sizes.extend(piece.sizes)
         self._allocation_colors.extend(piece.colors)
+        self._memory |= piece.memory
 
     def _look_at_style(self, piece: AllocationPiece) -> None:
         """Look for lines that another release prints than those before; `_end_section` refuses them."""
@@ -462,7 +466,10 @@ class LargeDump:
             self._faults[Rule.UNIQUE] = faults[0]
             return
         shapes = values["shape"].combine_chunks()
+        self._is_tuple = np.zeros(len(values), np.bool_)
         if len(shapes):
+            tuples = pc.starts_with(shapes.dictionary, "(").to_numpy(zero_copy_only=False)
+            self._is_tuple = tuples[shapes.indices.to_numpy()]
             self._dump.tiled = bool(pc.any(pc.match_substring(shapes.dictionary, "T(")).as_py())
 
     def _check_values(self) -> None:
@@ -576,6 +583,7 @@ class LargeDump:
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
         dump, values = self._dump, self._values
+        dump.resident_peak = resident_peak(self._memory)
         if values is None:
             return
         if features.LIVE_RANGE not in dump.features or dump.schedule_length is None:
@@ -618,6 +626,14 @@ class LargeDump:
         ids = values["id"].take(rows)
         values = self._values = values.drop_columns(["offset"])
         dump.liveness = measure(intervals, dump.schedule_length)
+        assert self._is_tuple is not None  # it comes with the values
+        dump.resident_peak = resident_peak(
+            self._memory,
+            intervals,
+            self._is_tuple[ranged.to_numpy()].tolist(),
+            dump.liveness,
+            dump.schedule_length,
+        )
         last_slots = np.full(len(values), NOT_RANGED)
         last_slots[ranged.to_numpy()] = ends[present]
         self._measure_occupancy(values, last_slots, intervals)
@@ -628,9 +644,7 @@ class LargeDump:
             at_peak = table.filter(pa.array((starts <= dump.peak.time) & (ends >= dump.peak.time)))
             live = list(zip(at_peak["name"].to_pylist(), at_peak["index"].to_pylist(), strict=True))
             check_peak_list(dump, live, file)
-        handover = np.zeros(len(table), np.int64)
-        handover[present] = dump.liveness.handover
-        handed = pa.array(handover, mask=~present)
+        shares = [_spread(column, present) for column in dump.liveness.columns()]
         matcher = PeakMatcher(dump.peak)
         for start in range(0, len(table), _RANGES_AT_ONCE):
             batch = Batch()
@@ -639,8 +653,8 @@ class LargeDump:
                 self._run_no,
                 ids.slice(start, _RANGES_AT_ONCE).to_pylist(),
                 columns,
-                handed.slice(start, _RANGES_AT_ONCE).to_pylist(),
                 matcher.match(*columns),
+                [column.slice(start, _RANGES_AT_ONCE).to_pylist() for column in shares],
             )
             write_tables(batch_tables(batch), self._directory, f"-{start // _RANGES_AT_ONCE:05d}")
             self.rows += batch.size
@@ -676,6 +690,12 @@ class LargeDump:
         self._small.add_notices(self._run_no, self._dump.notices)
         write_tables(batch_tables(self._small), self._directory)
         self.rows += self._small.size
+
+
+def _spread(column: Sequence[int | None], present: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
+    """Put the cells of a column at the rows that are present; the others are null."""
+    rows = np.cumsum(present) - 1
+    return pa.array(column, pa.int64()).take(pa.array(rows, mask=~present))
 
 
 class InThisProcess(Executor):

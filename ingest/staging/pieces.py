@@ -29,6 +29,7 @@ from ingest.dump.check import (
 )
 from ingest.dump.live_range import scan_ranges, scan_sequence
 from ingest.dump.records import Notice
+from ingest.dump.resident import MainMemory, main_memory
 from ingest.dump.source import FileRange, read_range
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
 from ingest.errors import DumpError
@@ -94,6 +95,7 @@ class AllocationPiece(NamedTuple):
     """Empty if the headers break a rule."""
     colors: array[int]
     """Of the allocations."""
+    memory: MainMemory
     orphans: int
     """Value lines before the first header: they belong to the last allocation of the piece before."""
     orphan_places: tuple[list[int], list[int], list[int]] | None
@@ -214,6 +216,7 @@ def scan_allocation_piece(
         first,
         array("q", (header.size for header in scan.headers) if keeps_headers else ()),
         array("q", (header.attributes.color for header in scan.headers)),
+        main_memory(scan.headers),
         scan.orphans,
         None if values is not None else (ids[:orphans], offsets[:orphans], sizes[:orphans]),
         [line if line.header < 0 else line._replace(header=first + line.header) for line in scan.reuse],

@@ -380,6 +380,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.liveness.peak_bytes if dump.liveness else None,
         features.USED_VALUES in dump.features or features.EMBEDDED_VALUES in dump.features,
         features.LIVE_RANGE in dump.features,
+        dump.resident_peak,
     )
 
 

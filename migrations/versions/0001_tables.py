@@ -298,7 +298,7 @@ def upgrade() -> None:
         column(
             "handover_bytes",
             sa.BigInteger(),
-            "Bytes of this value that, at end_time, other live values already own (aliases, in-place updates). Live bytes at a slot = sum(size_bytes) of live values - sum(handover_bytes) of those that end there. NULL without a value.",
+            "Bytes of this value that, at end_time, other live values own (aliases, in-place updates); the others are live no more after it. NULL without a value.",
         ),
         column(
             "printed_at_peak",
@@ -306,6 +306,16 @@ def upgrade() -> None:
             "The dump lists it at its printed peak; NULL without a peak list.",
         ),
         column("printed_peak_bytes", sa.BigInteger(), "Bytes that the peak list prints for it: unpadded."),
+        column(
+            "gained_bytes",
+            sa.BigInteger(),
+            "Bytes that become live at start_time: those of this value that no value live there holds yet. Live bytes at a slot = sum(gained_bytes) of ranges started by then - sum(size_bytes - handover_bytes) of those ended before; so for a run, an allocation or a color. NULL without a value.",
+        ),
+        column(
+            "peak_bytes",
+            sa.BigInteger(),
+            "Its bytes that count at the run's peak (runs.peak_time); they add up to runs.peak_bytes. NULL where it is not live there.",
+        ),
         comment="One row for each live range.",
     )
     op.create_table(
@@ -395,10 +405,15 @@ def upgrade() -> None:
         column(
             "peak_bytes",
             sa.BigInteger(),
-            "Most bytes live at one slot over all colors, from ranges and allocated sizes. Ranges are closed (start and end slot both count: an operand and the result that reads it need memory at once); bytes that one value hands to the next at a shared slot are counted once. NULL without ranges.",
+            "Most bytes live at one slot over all colors, from ranges and allocated sizes. Ranges are closed (start and end slot both count: an operand and the result that reads it need memory at once); bytes that several values hold count once. NULL without ranges.",
         ),
         column("has_values", sa.Boolean(), "The dump told positions and uses (Used values).", required=True),
         column("has_ranges", sa.Boolean(), "The dump told live ranges (HloLiveRange).", required=True),
+        column(
+            "resident_peak_bytes",
+            sa.BigInteger(),
+            "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where there are arenas and it is not told what is live in them.",
+        ),
         sa.PrimaryKeyConstraint("run_id"),
         comment="One row for each compiled module's dump.",
     )

@@ -25,7 +25,7 @@ SELECT
     v.run_id,
     v.value_id,
     CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    v.size_bytes - CASE WHEN g.end_time = r.peak_time THEN g.handover_bytes ELSE 0 END AS bytes_at_peak,
+    g.peak_bytes AS bytes_at_peak,
     r.peak_time,
     v.allocation_index,
     v.offset_bytes,
@@ -43,5 +43,5 @@ SELECT
     v.source_line,
     v.source_via
 FROM runs AS r
-JOIN ranges AS g ON g.run_id = r.run_id AND g.start_time <= r.peak_time AND g.end_time >= r.peak_time
+JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes IS NOT NULL
 JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id;

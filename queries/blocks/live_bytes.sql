@@ -14,8 +14,8 @@ FROM (
     FROM (
         SELECT
             g.run_id,
-            unnest([g.start_time, g.end_time, g.end_time + 1]) AS time,
-            unnest([v.size_bytes, -g.handover_bytes, g.handover_bytes - v.size_bytes]) AS bytes
+            unnest([g.start_time, g.end_time + 1]) AS time,
+            unnest([g.gained_bytes, g.handover_bytes - v.size_bytes]) AS bytes
         FROM ranges AS g
         JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
     ) AS e

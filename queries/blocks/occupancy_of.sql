@@ -22,6 +22,7 @@ placed AS (
         v.size_bytes,
         g.start_time,
         g.end_time,
+        g.gained_bytes,
         g.handover_bytes
     FROM arenas AS a
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
@@ -34,8 +35,8 @@ changes AS (
             p.run_id,
             p.allocation_index,
             unnest([p.start_time, p.end_time, p.end_time + 1]) AS time,
-            unnest([p.size_bytes, -p.handover_bytes, p.handover_bytes - p.size_bytes]) AS closed,
-            unnest([p.size_bytes, -p.size_bytes, 0]) AS released
+            unnest([p.gained_bytes, 0, p.handover_bytes - p.size_bytes]) AS closed,
+            unnest([p.gained_bytes, p.handover_bytes - p.size_bytes, 0]) AS released
         FROM placed AS p
         WHERE p.start_time IS NOT NULL
     ) AS e

@@ -1,0 +1,66 @@
+"""The resident peak is XProf's peak heap: figures of XProf 2.24.2, memory space 0."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ingest.dump.parse import parse_set
+from tests.dump_sets import committed_sets, dump_sets
+
+PEAK_HEAP = {
+    "dumps/jaxlib-0.10.0-cpu/module_0005.jit_cd": 12_309,
+    "dumps/jaxlib-0.11.0-cpu/module_0006.jit_so": 24_344,
+    "dumps/jaxlib-0.11.2-cpu/module_0062.jit_sc": 360_552,
+    "dumps/jaxlib-0.11.2-cpu/module_0066.jit__lambda": 0,
+    "dumps/jaxlib-0.4.13-cpu/module_0002.jit_cd": 12_309,
+    "dumps/jaxlib-0.4.26-cpu/module_0023.jit_cb": 544,
+    "dumps/jaxlib-0.4.26-cpu/module_0033.jit__lambda_": 2_996,
+    "dumps/jaxlib-0.4.36-cpu/module_0055.jit_sc": 393_312,
+    "dumps/jaxlib-0.7.2-cpu/module_0039.jit__lambda": 240,
+    "dumps/jaxlib-0.8.3-cpu/module_0073.jit_weird_name": 72,
+    "dumps/jaxlib-0.9.2-cpu/module_0013.jit_nm": 16_416,
+    "dumps/tf-2.10-cpu/module_0035.": 40_984,
+    "dumps/tf-2.12-cpu/module_0038.": 8_216,
+    "dumps/tpu-jaxlib-0.10.0/module_0093.jit_mlp": 17_303_040,
+    "dumps/tpu-jaxlib-0.5.3/module_0077.jit__lambda_": 12_288,
+    "dumps/tpu-jaxlib-0.5.3/module_0126.jit__lambda_": 8_388_608,
+    "hlo/jaxlib-0.10.2-cpu/module_0010.jit_dn": 33_044,
+    "hlo/jaxlib-0.4.36-cpu/module_0007.jit_so": 24_056,
+    "hlo/tpu-jaxlib-0.10.0/module_0024.jit_dn": 34_816,
+}
+
+
+def resident_peak_of(files: dict[str, Path]) -> int | None:
+    """Return the figure of one set."""
+    return parse_set({role: os.fspath(path) for role, path in files.items()}).resident_peak
+
+
+@pytest.mark.parametrize("start", PEAK_HEAP)
+def test_the_resident_peak_is_xprofs_peak_heap(start: str) -> None:
+    """The text alone gives what XProf works out from the protobuf."""
+    [dump_set] = [one for one in committed_sets() if one.name.startswith(start)]
+    assert resident_peak_of(dump_set.files) == PEAK_HEAP[start]
+
+
+def test_arenas_without_ranges_leave_the_resident_peak_unknown() -> None:
+    """TF 2.1 prints no live ranges: what is live in its arena is not told; without an arena all is."""
+    peaks = {
+        one.name: resident_peak_of(one.files) for one in committed_sets() if "tf-2.5-cpu" in one.name
+    }
+    assert sorted(peaks.values(), key=str) == [8216, None]
+
+
+@pytest.mark.slow
+def test_the_corpus_has_xprofs_peak_heap(shared_corpus: Path) -> None:
+    """Every one of the 168 modules that XProf answers for has its figure."""
+    figures = json.loads((shared_corpus.parent / "design/xprof-corpus.json").read_text())
+    sets = {one.name.removesuffix("-buffer-assignment.txt"): one for one in dump_sets(shared_corpus)}
+    answered = {name: told for name, told in figures.items() if "error" not in told}
+    assert len(answered) == 168
+    for name, told in answered.items():
+        # XProf leaves out fields of zero.
+        assert resident_peak_of(sets[name].files) == round((told.get("peakHeapMib") or 0) * 2**20), name
