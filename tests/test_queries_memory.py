@@ -111,8 +111,9 @@ def _released(intervals: Intervals) -> dict[int, int]:
     lasting = [row for row in zip(*intervals, strict=True) if row[3] < row[4]]
     peaks: defaultdict[int, int] = defaultdict(int)
     if lasting:
-        *others, ends = (list(column) for column in zip(*lasting, strict=True))
-        for curve in union_curves(Intervals(*others, [end - 1 for end in ends])).values():
+        shorter = [(*row[:4], row[4] - 1) for row in lasting]
+        intervals = Intervals(*(list(column) for column in zip(*shorter, strict=True)))
+        for curve in union_curves(intervals).values():
             for allocation, size in curve.items():
                 peaks[allocation] = max(peaks[allocation], size)
     return peaks

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.dump.parse import parse_set
-from tests.dump_sets import committed_sets, dump_sets
+from ingest.hlo.assignment import HeapEvent
+from ingest.hlo.heap_trace import simulated_peak
+from ingest.pipeline.importer import import_dumps
+from tests.dump_sets import DATA, committed_sets, dump_sets
 
 PEAK_HEAP = {
     "dumps/jaxlib-0.10.0-cpu/module_0005.jit_cd": 12_309,
@@ -48,10 +53,33 @@ def test_the_resident_peak_is_xprofs_peak_heap(start: str) -> None:
 
 def test_arenas_without_ranges_leave_the_resident_peak_unknown() -> None:
     """TF 2.1 prints no live ranges: what is live in its arena is not told; without an arena all is."""
-    peaks = {
-        one.name: resident_peak_of(one.files) for one in committed_sets() if "tf-2.5-cpu" in one.name
-    }
+    peaks = {one.name: resident_peak_of(one.files) for one in committed_sets() if "tf-2.5-cpu" in one.name}
     assert sorted(peaks.values(), key=str) == [8216, None]
+
+
+def test_the_heap_simulators_steps_stand_in_for_ranges(database: Path, tmp_path: Path) -> None:
+    """A protobuf alone has no live ranges, and gives the same peak heap."""
+    for name in ("jaxlib-0.10.2-cpu/module_0010.jit_dn", "tpu-jaxlib-0.10.0/module_0024.jit_dn"):
+        [path] = (DATA / "hlo").glob(f"{name}*.pb*")
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert import_dumps([tmp_path], database, jobs=1).loaded == 2
+    with open_database(database, read_only=True) as connection:
+        rows = connection.execute("SELECT resident_peak_bytes FROM runs ORDER BY module_id").fetchall()
+    assert rows == [(33_044,), (34_816,)]
+
+
+def test_a_share_takes_over_memory_that_may_be_freed_already() -> None:
+    """Memory goes with the last of those that share it, and comes back with a share after that."""
+    sizes = {1: 100, 2: 100, 3: 10, 4: 100}
+    steps: list[tuple[Literal["alloc", "free", "share"], int, int | None]] = [
+        ("alloc", 1, None), ("alloc", 3, None), ("share", 2, 1), ("free", 1, None), ("alloc", 3, None),
+        ("free", 2, None), ("share", 4, 2), ("free", 9, None), ("free", 4, None),
+    ]  # fmt: skip
+    events = [HeapEvent(kind, value, None, None, shared) for kind, value, shared in steps]
+    assert simulated_peak(events, sizes) == 110
+    again = [HeapEvent("alloc", 3, None, None, None), *events[:1], events[3], events[2]]
+    assert simulated_peak(again, sizes) == 110
+    assert simulated_peak(again[1:3], sizes) == 100
 
 
 @pytest.mark.slow

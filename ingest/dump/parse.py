@@ -283,8 +283,8 @@ def _take_used_values(dump: ParsedDump) -> None:
 
 def _take_ranges(dump: ParsedDump, file: str) -> None:
     """Join ranges with values, check them and measure the live bytes."""
-    memory = main_memory(dump.headers)
-    dump.resident_peak = resident_peak(memory)
+    dump.memory = main_memory(dump.headers)
+    dump.resident_peak = resident_peak(dump.memory)
     if dump.schedule is None or dump.ranges is None:
         return
     assert dump.schedule_length is not None  # it comes with the schedule
@@ -310,7 +310,9 @@ def _take_ranges(dump: ParsedDump, file: str) -> None:
     )
     dump.liveness = measure(dump.intervals, dump.schedule_length)
     is_tuple = [dump.values[row][7].startswith("(") for row in ranged]
-    dump.resident_peak = resident_peak(memory, dump.intervals, is_tuple, dump.liveness, dump.schedule_length)
+    dump.resident_peak = resident_peak(
+        dump.memory, dump.intervals, is_tuple, dump.liveness, dump.schedule_length
+    )
     note(dump.notices, note_overlaps(dump.liveness, [dump.ids[row] for row in ranged], file))
     if dump.peak is not None and dump.peak.time is not None:
         time = dump.peak.time

@@ -8,6 +8,7 @@ from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.liveness import Intervals, Liveness
 from ingest.dump.records import Notice
+from ingest.dump.resident import MainMemory
 from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
 
@@ -43,6 +44,7 @@ class ParsedDump:
     intervals: Intervals | None = None
     """The values that have a range, in the order of the ranges."""
     liveness: Liveness | None = None
+    memory: MainMemory = field(default_factory=MainMemory)
     resident_peak: int | None = None
     """See `ingest.dump.resident`."""
     peak: PeakScan | None = None

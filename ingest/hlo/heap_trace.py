@@ -15,10 +15,17 @@ def traced_resident_peak(memory: MainMemory, proto: HloProto) -> int | None:
     """Return the resident peak of a module without live ranges; see `ingest.dump.resident`.
 
     None without a trace of its arena, and with several arenas: each has a trace of its own, and how their
-    steps interleave is not told.
+    steps interleave is not told. Pointer tables of tuples are in no trace.
     """
-    traces = [trace.events for trace in proto.heap_traces if trace.allocation_index in memory.arenas]
-    if len(memory.arenas) != 1 or len(traces) != 1:
+    arenas = {
+        value.allocation_index
+        for value in proto.values
+        if value.allocation_index in memory.arenas and not (value.shape or "").startswith("(")
+    }
+    if not arenas:
+        return memory.own_bytes
+    traces = [trace.events for trace in proto.heap_traces if trace.allocation_index in arenas]
+    if len(arenas) != 1 or len(traces) != 1:
         return None
     sizes = {value.value_id: value.size for value in proto.values}
     return memory.own_bytes + simulated_peak(traces[0], sizes)
@@ -40,8 +47,9 @@ def simulated_peak(events: Iterable[HeapEvent], sizes: Mapping[int, int]) -> int
     for event in events:
         if event.value_id not in sizes:
             continue
-        if event.kind == "share" and event.shares_with in sizes:
-            first[event.value_id] = first.get(event.shares_with, event.shares_with)
+        shared = event.shares_with
+        if shared is not None and shared in sizes:
+            first[event.value_id] = first.get(shared, shared)
         owner = first.get(event.value_id, event.value_id)
         if event.kind == "free":
             holders[owner] -= 1

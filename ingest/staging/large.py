@@ -67,7 +67,7 @@ from ingest.dump.oddities import (
 )
 from ingest.dump.parse import START, note_lines, scan_section
 from ingest.dump.parsed import ParsedDump
-from ingest.dump.resident import MainMemory, resident_peak
+from ingest.dump.resident import resident_peak
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange
@@ -103,6 +103,7 @@ from ingest.staging.stage import (
     internal,
     known_already,
     parse_unless_unfinished,
+    play_back,
     read_beside,
     run_row,
     text_files,
@@ -166,7 +167,6 @@ class LargeDump:
         self._small = Batch()
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
-        self._memory = MainMemory()
         self._is_tuple: np.ndarray[Any, np.dtype[np.bool_]] | None = None
         self._ids = np.empty(0, np.int64)
         self._used = 0
@@ -196,6 +196,7 @@ class LargeDump:
             if features.USED_VALUES not in dump.features and features.EMBEDDED_VALUES not in dump.features:
                 self._write_values_alone()
             self._finish_ranges()
+            play_back(dump, self._beside)
             self._require(Rule.COLORS)
             check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
             check_magnitude("the sum of all sizes,", "allocations", (self._allocated,))
@@ -361,7 +362,7 @@ class LargeDump:
             self._take_values(piece, piece.values, suffix)
         self._allocation_sizes.extend(piece.sizes)
         self._allocation_colors.extend(piece.colors)
-        self._memory |= piece.memory
+        self._dump.memory |= piece.memory
 
     def _look_at_style(self, piece: AllocationPiece) -> None:
         """Look for lines that another release prints than those before; `_end_section` refuses them."""
@@ -583,7 +584,7 @@ class LargeDump:
     def _finish_ranges(self) -> None:
         """Join the ranges with their values, measure the live bytes and write the rows."""
         dump, values = self._dump, self._values
-        dump.resident_peak = resident_peak(self._memory)
+        dump.resident_peak = resident_peak(dump.memory)
         if values is None:
             return
         if features.LIVE_RANGE not in dump.features or dump.schedule_length is None:
@@ -628,7 +629,7 @@ class LargeDump:
         dump.liveness = measure(intervals, dump.schedule_length)
         assert self._is_tuple is not None  # it comes with the values
         dump.resident_peak = resident_peak(
-            self._memory,
+            dump.memory,
             intervals,
             self._is_tuple[ranged.to_numpy()].tolist(),
             dump.liveness,

@@ -16,6 +16,7 @@ from ingest.dump.check import check_bounds, check_headers, check_numbers, check_
 from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
+from ingest.dump.resident import main_memory, resident_peak
 from ingest.dump.used_values import UsedScan
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
@@ -265,6 +266,8 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
     check_unique(dump.ids)
     check_numbers(dump)
     dump.tiled = any("T(" in row[7] for row in dump.values)
+    dump.memory = main_memory(dump.headers)
+    dump.resident_peak = resident_peak(dump.memory)
     return dump
 
 

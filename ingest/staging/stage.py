@@ -273,6 +273,7 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     beside = read_beside(dump_set, dump)
     if beside.proto is not None:
         dump.notices += note_differences(beside.proto, dump, dump_set.paths()["proto"])
+    play_back(dump, beside)
     return dump, beside
 
 
@@ -285,7 +286,16 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     beside = siblings_of(None, proto)
     dump.notices += beside.notices
     dump.sha256 |= beside.sha256
+    play_back(dump, beside)
     return dump, beside
+
+
+def play_back(dump: ParsedDump, beside: Siblings) -> None:
+    """Work the resident peak out from the heap simulator's steps where there are no live ranges."""
+    if dump.resident_peak is None and beside.proto is not None:
+        from ingest.hlo.heap_trace import traced_resident_peak
+
+        dump.resident_peak = traced_resident_peak(dump.memory, beside.proto)
 
 
 def text_files(dump_set: DumpSet) -> dict[str, str]:
