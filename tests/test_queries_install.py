@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -54,6 +55,47 @@ def test_a_run_may_be_given_as_a_number(demonstration: duckdb.DuckDBPyConnection
     assert demonstration.execute("SELECT DISTINCT run_id FROM live_at_peak(run := 5)").fetchall() == [(5,)]
     rows = demonstration.execute("SELECT DISTINCT run_id FROM live_at_peak(run := '5, 6', top := NULL)")
     assert sorted(rows.fetchall()) == [(5,), (6,)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "memory_by_source(by := 'function')",
+            "by := 'function' is none of 'line', 'file', 'op_name', 'scope'",
+        ),
+        ("donation(status := 'misssed')", "status := 'misssed' is none of 'all', 'honoured'"),
+        ("donation(status := NULL)", "status := NULL is none of"),
+        ("live_at_peak(run := 'abc')", "run := 'abc' is no run_id"),
+        ("live_at_peak(run := '5;6')", "run := '5;6' is no run_id"),
+        ("live_at_peak(run := [5])", "is no run_id"),
+        ("live_at_peak(top := -1)", "negative"),
+        ("peak_growth(before := 'jax=9')", "before := 'jax=9' matches none of the selected runs"),
+        ("buffer_changes(after := '/no/*')", "after := '/no/*' matches none of the selected runs"),
+        ("peak_growth(run := 5)", "before := NULL matches none of the selected runs"),
+    ],
+)
+def test_a_wrong_argument_is_an_error(
+    demonstration: duckdb.DuckDBPyConnection, call: str, message: str
+) -> None:
+    """A shell is told what the argument can be, also where the query would read nothing."""
+    with pytest.raises(duckdb.Error, match=re.escape(message)):
+        demonstration.execute(f"FROM {call}").fetchall()
+
+
+def test_a_wrong_argument_is_an_error_in_an_empty_database(connection: duckdb.DuckDBPyConnection) -> None:
+    """The check does not depend on rows; a comparison of no runs at all is only empty."""
+    install_queries(connection, "1.0")
+    with pytest.raises(duckdb.Error, match="is none of 'line'"):
+        connection.execute("FROM memory_by_source(by := 'function')").fetchall()
+    assert connection.execute("FROM peak_growth(before := 'jax=9')").fetchall() == []
+
+
+def test_saved_queries_list_the_choices(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """The choices stand behind the default, as in the header of the file."""
+    row = demonstration.execute("SELECT parameters FROM saved_queries WHERE name = 'in_place'").fetchone()
+    assert row is not None
+    assert "verdict VARCHAR := 'all' in (all, in place, copied)" in row[0]
 
 
 def test_blocks_are_commented(demonstration: duckdb.DuckDBPyConnection) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ingest.errors import UsageError
 from ingest.query.catalog import shipped
+from ingest.query.comparison import describe_comparison
 from ingest.query.header import Parameter, Value, parse_query
 from ingest.query.run import bind, convert, run_query, run_sql, sql_text, why_empty
 from tests.query_databases import ask
@@ -33,11 +34,11 @@ CHOICE = Parameter("by", "VARCHAR", "size", "order", choices=("size", "name"))
         (NUMBER, "0.5", 0.5),
         (FLAG, "True", True),
         (CHOICE, "name", "name"),
-        (CHOICE, "NULL", None),
+        (Parameter("key", "VARCHAR", None, "label"), "NULL", None),
     ],
 )
 def test_a_text_becomes_a_value(parameter: Parameter, text: str, expected: Value) -> None:
-    """Each type reads its own notation; null is NULL for all."""
+    """Each type reads its own notation; null is NULL for all but choices."""
     assert convert(parameter, text) == expected
 
 
@@ -51,6 +52,7 @@ def test_a_text_becomes_a_value(parameter: Parameter, text: str, expected: Value
         (NUMBER, "x", "'x' is no number"),
         (FLAG, "yes", "neither true nor false"),
         (CHOICE, "nmae", "did you mean name?"),
+        (CHOICE, "NULL", "'NULL' is none of size, name"),
     ],
 )
 def test_a_wrong_value_is_told(parameter: Parameter, text: str, reason: str) -> None:
@@ -64,6 +66,12 @@ def test_an_unknown_parameter_is_told() -> None:
     """bind() refuses what the query does not have."""
     with pytest.raises(UsageError, match="no parameter 'tpo'; did you mean top"):
         bind(shipped().load("padding"), {"tpo": 3})
+
+
+def test_a_wrong_choice_is_told_to_callers_too() -> None:
+    """bind() checks choices as the command line does."""
+    with pytest.raises(UsageError, match="status: None is none of all, honoured"):
+        bind(shipped().load("donation"), {"status": None})
 
 
 @pytest.mark.parametrize("name", list(shipped()))
@@ -133,6 +141,17 @@ def test_an_empty_database_says_so(connection: duckdb.DuckDBPyConnection) -> Non
         ("padding", {"label": "batch=9"}, "no run matches --label batch=9; did you mean batch="),
         ("padding", {"run": "9999"}, "no run matches --run 9999"),
         ("largest_live_out", {"color": 77}, "no row matches"),
+        (
+            "peak_growth",
+            {"before": "jax=9"},
+            "--before jax=9 matches none of the 29 selected runs; a side is",
+        ),
+        ("peak_growth", {"run": "5"}, "imports before 1 matches none of the 1 selected runs"),
+        (
+            "buffer_changes",
+            {"before": "6", "after": "1,2"},
+            "no row: compared 1 run (--before 6) with 2 runs (--after 1,2); 0 modules with the same name",
+        ),
     ],
 )
 def test_an_empty_result_is_explained(
@@ -143,6 +162,18 @@ def test_an_empty_result_is_explained(
     bound = bind(query, values)
     assert list(run_query(demonstration, query, bound).rows()) == []
     assert reason in why_empty(demonstration, query, bound)
+
+
+def test_a_comparison_says_what_it_compared(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """Sides that are not given are imports; other queries compare nothing."""
+    query = shipped().load("peak_growth")
+    run_query(demonstration, query, bind(query, {}))
+    assert describe_comparison(demonstration, query, bind(query, {})) == (
+        "compared 28 runs (imports before 9) with 1 run (import 9); "
+        "1 module with the same name and backend on both sides"
+    )
+    other = shipped().load("padding")
+    assert describe_comparison(demonstration, other, bind(other, {})) is None
 
 
 def test_a_missing_section_is_told(demonstration: duckdb.DuckDBPyConnection) -> None:

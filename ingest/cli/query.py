@@ -305,6 +305,7 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
         unsafe: bool,
         **given: Any,
     ) -> None:
+        from ingest.query.comparison import describe_comparison
         from ingest.query.run import bind, run_query, sql_text, why_empty
 
         asked = {name: _joined(name, value) for name, value in given.items() if _is_given(ctx, name)}
@@ -320,6 +321,8 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
                 say(why_empty(connection, saved, values))
             else:
                 _tell_missing(connection, saved, values)
+                if compared := describe_comparison(connection, saved, values):
+                    say(compared)
 
     return run
 

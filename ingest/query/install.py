@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ingest.query.arguments import argument_check
 from ingest.query.blocks import read_blocks
 from ingest.query.catalog import shipped
 from ingest.query.digest import installed_digest, shipped_digest
@@ -140,15 +141,21 @@ def _macros(query: SavedQuery) -> Iterable[str]:
     outer = ", ".join(f'"{p.name}" := {p.default_sql}::{p.type}' for p in query.parameters)
     passed = ", ".join(f'"${parameter.name}" := "{parameter.name}"' for parameter in query.parameters)
     comment = literal(f"{_MARKER}{query.title}. {query.question}")
+    check = argument_check(query)
+    # A scalar subquery of no rows: DuckDB evaluates it even where the query reads nothing.
+    where = f" WHERE (SELECT {check})" if check else ""
     return (
         f"CREATE MACRO {_SCHEMA}.{query.name}({inner}) AS TABLE {body}",
-        f"CREATE MACRO {query.name}({outer}) AS TABLE FROM {_SCHEMA}.{query.name}({passed})",
+        f"CREATE MACRO {query.name}({outer}) AS TABLE FROM {_SCHEMA}.{query.name}({passed}){where}",
         f"COMMENT ON MACRO TABLE {query.name} IS {comment}",
     )
 
 
 def _signature(parameters: tuple[Parameter, ...]) -> str:
-    return ", ".join(f"{p.name} {p.type} := {p.default_sql}" for p in parameters)
+    return ", ".join(
+        f"{p.name} {p.type} := {p.default_sql}" + (f" in ({', '.join(p.choices)})" if p.choices else "")
+        for p in parameters
+    )
 
 
 def _example(query: SavedQuery) -> str:

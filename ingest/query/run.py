@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
+from ingest.query.comparison import describe_comparison
 from ingest.query.guard import check_reads_only
 from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
 
@@ -102,12 +103,12 @@ class Lacking:
 
 
 def convert(parameter: Parameter, text: str) -> Value:
-    """Read the value of a parameter from a text of the command line; `null` is NULL for every type.
+    """Read the value of a parameter from a text of the command line; without choices `null` is NULL.
 
     Raises:
         UsageError: the text is no value of the parameter's type, or none of its choices.
     """
-    if text.lower() == "null":
+    if text.lower() == "null" and not parameter.choices:
         return None
     option = f"--{parameter.name.replace('_', '-')}"
     if parameter.choices and text not in parameter.choices:
@@ -137,12 +138,15 @@ def bind(query: SavedQuery, given: Mapping[str, Value]) -> dict[str, Value]:
     """Fill in the defaults of the parameters that are not given.
 
     Raises:
-        UsageError: the query has no such parameter.
+        UsageError: the query has no such parameter, or the value is none of its choices.
     """
-    for name in given:
-        if query.parameter(name) is None:
+    for name, value in given.items():
+        parameter = query.parameter(name)
+        if parameter is None:
             hint = did_you_mean(name, [parameter.name for parameter in query.parameters])
             raise UsageError(f"query '{query.name}' has no parameter '{name}'{hint}")
+        if parameter.choices and value not in parameter.choices:
+            raise UsageError(f"{name}: {value!r} is none of {', '.join(parameter.choices)}")
     return {parameter.name: given.get(parameter.name, parameter.default) for parameter in query.parameters}
 
 
@@ -244,7 +248,8 @@ def why_empty(connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: 
     lacking = count_lacking(connection, query, values)
     if lacking is not None and lacking.runs == lacking.selected:
         return f"none of the {lacking.selected} selected runs tells {lacking.what}: their dumps lack them"
-    return "no row matches"
+    compared = describe_comparison(connection, query, values)
+    return "no row matches" if compared is None else f"no row: {compared}"
 
 
 def count_lacking(
