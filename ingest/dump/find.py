@@ -45,7 +45,8 @@ def discover(
         paths: directories and files, one or several; what they have in common counts once.
         known: (directory, file name), both as `display` shows them, of files that were primary files
             before; they are not opened to look at their first line.
-        proto_alone: also return sets of a protobuf without a primary file.
+        proto_alone: also return sets of a protobuf without a primary file; those of other texts without one
+            are problems.
         follow_symlinks: follow links wherever they lead.
 
     Raises:
@@ -228,15 +229,18 @@ class _Listing:
         for stem, group in groups:
             if group[_PRIMARY] is None:
                 orphan = group[_VALUES] or group[_LIVE_RANGE]
-                if orphan is not None:
-                    primary = f"{display(stem)}{_PRIMARY_ENDING}"
-                    self._problem(orphan.name, f"lacks {primary}; copy that beside it, or remove this file")
-                    continue
                 if not (proto_alone and group[_PROTO]):
+                    if orphan is not None:
+                        primary = f"{display(stem)}{_PRIMARY_ENDING}"
+                        self._problem(
+                            orphan.name, f"lacks {primary}; copy that beside it, or remove this file"
+                        )
+                        continue
                     self._not_dumps += [entry.name for entry in group if entry and entry.name in self._named]
                     continue
             members = self._members(group)
-            if members and (members[0].role == "primary" or proto_alone):
+            roles = {member.role for member in members}
+            if "primary" in roles or (proto_alone and "proto" in roles):
                 found = True
                 links = self._links and tuple(
                     (one.file_name, self._links[one.file_name])

@@ -145,7 +145,7 @@ def _parse(files: Mapping[str, str], max_bytes: int | None) -> ParsedDump:
     note(dump.notices, note_mixed(dump.features, files.get("values", files["primary"])))
     _take_used_values(dump)
     check_sections(dump, files)
-    _take_ranges(dump, files.get("live_range", files["primary"]))
+    take_ranges(dump, files.get("live_range", files["primary"]))
     check_numbers(dump)
     return dump
 
@@ -281,7 +281,7 @@ def _take_used_values(dump: ParsedDump) -> None:
             check_texts(dump.used.blocks, dump.features)
 
 
-def _take_ranges(dump: ParsedDump, file: str) -> None:
+def take_ranges(dump: ParsedDump, file: str) -> None:
     """Join ranges with values, check them and measure the live bytes."""
     dump.memory = main_memory(dump.headers)
     dump.resident_peak = resident_peak(dump.memory)

@@ -30,6 +30,7 @@ from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.staging.batch import Batch
 from ingest.staging.known_run import KnownRun
+from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
 
 _Parsed = TypeVar("_Parsed")
@@ -280,9 +281,10 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
 def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     from ingest.hlo.proto import read_proto
 
-    path = dump_set.paths()["proto"]
-    proto = read_proto(path)
-    dump = dump_of_proto(proto, path)
+    paths = dump_set.paths()
+    proto = read_proto(paths["proto"])
+    dump = dump_of_proto(proto, paths["proto"])
+    add_lone_texts(dump, proto, paths)
     beside = siblings_of(None, proto)
     dump.notices += beside.notices
     dump.sha256 |= beside.sha256

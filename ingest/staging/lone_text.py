@@ -1,0 +1,123 @@
+"""Texts of a dump whose primary file is missing: put on what the protobuf says of the same module.
+
+The protobuf has the allocations and the values; `-buffer-assignment-values.txt` adds positions, uses and
+instruction texts as XLA printed them, `-live-range.txt` the schedule, the live ranges and the peak. A text
+that is damaged, or of another compilation than the protobuf, is left out with a notice; the rest loads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import fields
+from typing import Final
+
+from ingest.dump.check import (
+    SECTIONS_OF,
+    check_end,
+    check_same_values,
+    check_sections,
+    check_start,
+    check_texts,
+    check_total,
+    ends_whole,
+    misplaced,
+    without_blank_end,
+)
+from ingest.dump.live_range import UNAVAILABLE
+from ingest.dump.locate import locate
+from ingest.dump.names import ROLES, TEXT_ROLES
+from ingest.dump.notices import note
+from ingest.dump.parse import START, scan_section, take_ranges
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.records import Notice
+from ingest.dump.sections import cut
+from ingest.dump.source import TooMuchText, read_text
+from ingest.errors import DumpError
+from ingest.hlo.assignment import HloProto
+
+__all__ = ["add_lone_texts"]
+
+MAX_BYTES: Final = 48 << 20
+"""Text of a file that is used; parsed whole it takes ten times as much memory."""
+
+
+def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) -> None:
+    """Add to a dump that was made of a protobuf what the texts beside it say, and a notice.
+
+    Args:
+        dump: as `ingest.staging.siblings.dump_of_proto` makes it.
+        proto: the protobuf.
+        paths: where each member lies, by role.
+    """
+    texts = [role for role in TEXT_ROLES if role in paths]
+    if not texts:
+        return
+    named = " and ".join(os.path.basename(paths[role]) for role in texts)
+    message = f"loaded from the protobuf, as *{ROLES['primary'][0]} is missing beside {named}; copy it there"
+    note(dump.notices, [Notice(paths["proto"], None, "no-primary", message)])
+    for role in texts:
+        file = paths[role]
+        # On a copy, whose lists are its own: of a text that turns out to be damaged nothing may be kept.
+        whole = copy(dump)
+        whole.features, whole.sections = set(dump.features), set(dump.sections)
+        whole.notices, whole.sha256 = list(dump.notices), dict(dump.sha256)
+        try:
+            _add(whole, proto, role, file, paths["proto"])
+        except DumpError as error:
+            locate(error, [file])
+            reason = f"is left out beside the protobuf: {error.message}"
+            note(dump.notices, [Notice(error.file, error.line, error.kind, reason, error.text)])
+        except TooMuchText:
+            reason = f"has more than {MAX_BYTES >> 20} MiB, and is left out without its primary file"
+            note(dump.notices, [Notice(file, None, "too-much-text", reason)])
+        else:
+            for one in fields(dump):
+                setattr(dump, one.name, getattr(whole, one.name))
+
+
+def _add(dump: ParsedDump, proto: HloProto, role: str, file: str, proto_file: str) -> None:
+    """Scan and check one text.
+
+    Raises:
+        DumpError: it is damaged, or of another compilation.
+        TooMuchText: it is too large.
+    """
+    content = read_text(file, MAX_BYTES)
+    dump.sha256[role] = content.sha256
+    dump.text_bytes += content.text_bytes
+    note(dump.notices, content.notices)
+    check_start(content.text, role, file)
+    files = {"primary": proto_file, role: file}
+    pieces = list(cut([content.text], START[role]))
+    if pieces and not (role == "live_range" and content.text.startswith(UNAVAILABLE)):
+        last = pieces[-1]
+        line = content.text.count("\n") + 1
+        is_whole = ends_whole(last.text, role, files)
+        note(dump.notices, check_end(last.text, file, line, last.section, is_whole))
+        pieces[-1] = last._replace(text=without_blank_end(last.text))
+    for piece in pieces:
+        if piece.section in dump.sections or piece.section not in SECTIONS_OF[role]:
+            raise misplaced(piece.section, file, piece.line)
+        scan_section(dump, piece, file)
+    check_sections(dump, files)
+    if role == "values":
+        check_total(sum(header.size for header in dump.headers), dump.total)
+        assert dump.used is not None  # `check_sections` requires the section
+        check_same_values(dump.values, dump.used.blocks)
+        check_texts(dump.used.blocks, dump.features)
+    else:
+        _check_same_module(dump, proto, file)
+        take_ranges(dump, file)
+
+
+def _check_same_module(dump: ParsedDump, proto: HloProto, file: str) -> None:
+    """Require the instructions of schedule and live ranges to be instructions of the protobuf's module."""
+    known = set(proto.instructions.instruction)
+    ranged = [name for name, *_ in dump.ranges or ()]
+    for section, names in (("sequence", dump.schedule or ()), ("ranges", ranged)):
+        for name in names:
+            if name not in known:
+                message = f"the protobuf's module has no instruction {name}; is one of another compilation?"
+                raise DumpError("value-mismatch", message, file=file, section=section)
