@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ingest.cli.streams import echo
 from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
 from ingest.query.cells import escape, human_bytes
 
@@ -47,9 +48,9 @@ def upgrade(database: str, wait: float) -> None:
 
     done = upgrade_database(database, wait_seconds=wait)
     if done.before == done.after:
-        click.echo(f"{escape(done.path)}: {done.after}, nothing to do")
+        echo(f"{escape(done.path)}: {done.after}, nothing to do")
     else:
-        click.echo(f"{escape(done.path)}: {done.before or 'no schema'} -> {done.after}")
+        echo(f"{escape(done.path)}: {done.before or 'no schema'} -> {done.after}")
 
 
 @db.command()
@@ -67,7 +68,7 @@ def compact(database: str, wait: float) -> None:
     from ingest.maintenance.compact import compact_database
 
     done = compact_database(database, wait_seconds=wait, on_wait=say_waiting)
-    click.echo(f"{escape(done.path)}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
+    echo(f"{escape(done.path)}: {human_bytes(done.before)} -> {human_bytes(done.after)}")
 
 
 @db.command()
@@ -83,7 +84,7 @@ def status(database: str, format_: str) -> None:
     from ingest.database.connect import status as read_status
 
     found = read_status(database)
-    click.echo(json.dumps(_as_json(found)) if format_ == "json" else _as_table(found))
+    echo(json.dumps(_as_json(found)) if format_ == "json" else _as_table(found))
 
 
 def _as_table(found: DatabaseStatus) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from ingest.cli.streams import echo
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import ExitCode
 
@@ -37,7 +38,7 @@ def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
         if quiet and finding.level == "ok":
             continue
         if format_ == "json":
-            click.echo(json.dumps(asdict(finding)))
+            echo(json.dumps(asdict(finding)))
         else:
-            click.echo(f"{_MARKS[finding.level]}  {finding.check:<12} {escape(finding.text)}")
+            echo(f"{_MARKS[finding.level]}  {finding.check:<12} {escape(finding.text)}")
     return code

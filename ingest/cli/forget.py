@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say, say_waiting
+from ingest.cli.streams import echo, say
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -61,16 +62,14 @@ def forget(
 
     selection = Selection(runs, import_id, directory, labels, older_than)
     if yes:
-        click.echo(
-            f"forgot {_counted(forget_runs(database, selection, wait_seconds=wait, on_wait=say_waiting))}"
-        )
+        echo(f"forgot {_counted(forget_runs(database, selection, wait_seconds=wait, on_wait=say_waiting))}")
         return
     plan = plan_forget(database, selection, wait_seconds=wait)
-    click.echo(f"would forget {_counted(plan)}")
+    echo(f"would forget {_counted(plan)}")
     for example in plan.examples:
-        click.echo(f"  {escape(example)}")
+        echo(f"  {escape(example)}")
     if plan.runs > len(plan.examples):
-        click.echo(f"  … and {plan.runs - len(plan.examples):,} more")
+        echo(f"  … and {plan.runs - len(plan.examples):,} more")
     if plan.on_disk:
         say(
             f"{plan.on_disk:,} of these dumps are still on disk: the next import of their directory loads"

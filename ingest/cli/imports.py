@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, say
+from ingest.cli.streams import echo, say
+from ingest.cli.terminal import DATABASE_OPTION
 
 if TYPE_CHECKING:
     from ingest.pipeline.history import HistoryEntry
@@ -48,12 +49,12 @@ def imports(database: str, limit: int, format_: str) -> None:
     entries = read_history(database)
     shown = entries[:limit]
     if format_ == "json":
-        click.echo(json.dumps([_as_json(entry) for entry in shown], indent=2))
+        echo(json.dumps([_as_json(entry) for entry in shown], indent=2))
         return
-    click.echo(_summary(entries))
+    echo(_summary(entries))
     if shown:
         table = _table(shown)
-        click.echo("\n" + "\n".join(table.lines))
+        echo("\n" + "\n".join(table.lines))
         if table.left_out:
             say(f"no room for: {', '.join(table.left_out)} (--format json shows them)")
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run, say
+from ingest.cli.streams import OutputError, echo, flush_stdout, say
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run
 from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     "xbuf-ingest",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 all good, 1 some dumps were rejected (or none was found, with --fail-if-empty),"
-    " 2 wrong usage, 3 database not usable, 130 interrupted.",
+    " 2 wrong usage, 3 database or output not usable, 130 interrupted.",
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
@@ -100,36 +101,49 @@ def ingest(
 
     words = _Words(quiet, fail_if_empty)
     try:
-        with _progress(not quiet and log_format == "text" and sys.stderr.isatty()) as progress:
-            summary = import_dumps(
-                paths,
-                database,
-                labels=labels,
-                jobs=jobs,
-                rehash=rehash,
-                replace_runs=replace,
-                dry_run=dry_run,
-                read_hlo=not no_hlo,
-                follow_symlinks=follow_symlinks,
-                wait_seconds=wait,
-                publish=publish,
-                progress=progress,
-                on_event=_log_json if log_format == "json" else words,
-            )
-    except (XbufError, KeyboardInterrupt) as error:
+        try:
+            with _progress(not quiet and log_format == "text" and sys.stderr.isatty()) as progress:
+                summary = import_dumps(
+                    paths,
+                    database,
+                    labels=labels,
+                    jobs=jobs,
+                    rehash=rehash,
+                    replace_runs=replace,
+                    dry_run=dry_run,
+                    read_hlo=not no_hlo,
+                    follow_symlinks=follow_symlinks,
+                    wait_seconds=wait,
+                    publish=publish,
+                    progress=progress,
+                    on_event=_log_json if log_format == "json" else words,
+                )
+        finally:
+            words.say_rest()
+        _print_summary(summary, format_, quiet)
+    except KeyboardInterrupt as error:
         if log_format == "json":  # the last event has told why
-            return error.exit_code if isinstance(error, XbufError) else ExitCode.INTERRUPTED
+            return ExitCode.INTERRUPTED
+        raise KeyboardInterrupt(words.what_is_kept()) from error
+    except XbufError as error:
+        if log_format == "json" and not isinstance(error, OutputError):
+            return error.exit_code
         raise
-    finally:
-        words.say_rest()
-    if format_ == "json":
-        click.echo(json.dumps(_as_json(summary)))
-    elif not quiet:
-        click.echo(_as_text(summary))
     is_empty = summary.found == summary.rejected
     if summary.rejected > max_rejects or (fail_if_empty and is_empty):
         return ExitCode.REJECTS
     return ExitCode.OK
+
+
+def _print_summary(summary: ImportSummary, format_: str, quiet: bool) -> None:
+    try:
+        if format_ == "json":
+            echo(json.dumps(_as_json(summary)))
+        elif not quiet:
+            echo(_as_text(summary))
+        flush_stdout()
+    except OutputError as error:
+        raise OutputError(f"{error}; the import itself is complete: {summary.loaded:,} loaded") from error
 
 
 def _log_json(event: Event) -> None:
@@ -145,11 +159,13 @@ class _Words:
         self._quiet = quiet
         self._says_empty = fail_if_empty or not quiet
         self._rest: list[str] = []
+        self._loaded = self._kept = 0
 
     def __call__(self, event: Event) -> None:
         from ingest.events import (
             ImportFailed,
             LeftOut,
+            Loaded,
             NothingFound,
             SetRejected,
             Unfinished,
@@ -165,12 +181,24 @@ class _Words:
                 self._rest.append(f"left out: {path}: {message}")
             case NothingFound(sources, message) if self._says_empty:
                 self._rest.append(f"{', '.join(sources)}: {message}")
-            case ImportFailed(kept=kept) if kept:
-                dumps = "1 dump is" if kept == 1 else f"{kept:,} dumps are"
-                self._rest.append(f"{dumps} read and kept: the next import loads what was read")
+            case Loaded(runs, resumed):
+                self._loaded += runs + resumed
+            case ImportFailed(kept=kept, exit_code=code):
+                self._kept = kept
+                if kept and code != ExitCode.INTERRUPTED:
+                    self._rest.append(self.what_is_kept())
             case WaitingForLock(database, pid, command, seconds) if not self._quiet:
                 holder = f"process {pid} ({command})" if pid else "another process"
                 say(f"waiting up to {seconds:g} s for {holder}, which holds {database}")
+
+    def what_is_kept(self) -> str:
+        """Say what an import that ended early has loaded, or has left for the next one."""
+        if self._kept:
+            dumps = "1 dump is" if self._kept == 1 else f"{self._kept:,} dumps are"
+            return f"{dumps} read and kept: the next import loads what was read"
+        if self._loaded:
+            return "1 dump was loaded" if self._loaded == 1 else f"{self._loaded:,} dumps were loaded"
+        return "nothing was loaded"
 
     def say_rest(self) -> None:
         """Say what has been kept back."""

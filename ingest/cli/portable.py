@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ingest.cli.streams import echo
 from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
 
 
@@ -25,7 +26,7 @@ def export(directory: str, database: str, wait: float) -> None:
 
     done = export_database(database, directory, wait_seconds=wait)
     rows = dict(done.rows)
-    click.echo(f"{rows['runs']:,} runs, {sum(rows.values()):,} rows -> {escape(done.directory)}")
+    echo(f"{rows['runs']:,} runs, {sum(rows.values()):,} rows -> {escape(done.directory)}")
 
 
 @click.command("import-export")
@@ -43,7 +44,7 @@ def import_export(directory: str, database: str, wait: float) -> None:
     from ingest.query.cells import escape
 
     done = take_in(directory, database, wait_seconds=wait, on_wait=say_waiting)
-    click.echo(
+    echo(
         f"{done.runs:,} runs of {done.imports:,} imports taken in ({done.rows:,} rows),"
         f" {done.known:,} were there already -> {escape(database)}"
     )

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ingest.cli.terminal import DATABASE_OPTION, say
+from ingest.cli.interrupts import reading
+from ingest.cli.streams import echo, flush_stdout, say, writing_stdout
+from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError, XbufError
 from ingest.query.catalog import Catalog, find_catalog
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
@@ -182,7 +184,7 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
         queries = find_catalog(folders).load_all()
         width = max(len(saved.name) for saved in queries)
         for saved in queries:
-            click.echo(f"{saved.name:<{width}}  {saved.title}")
+            echo(f"{saved.name:<{width}}  {saved.title}")
 
 
 @click.command("sql")
@@ -203,8 +205,8 @@ def sql(
     """
     from ingest.query.run import run_sql
 
-    text = sys.stdin.read() if statement == "-" else statement
-    with _open(database, unsafe) as connection:
+    text = _read_stdin() if statement == "-" else statement
+    with reading(database, unsafe=unsafe) as connection:
         written = _write(run_sql(connection, text, unsafe=unsafe), format_, output, width, database)
         if written.rows == 0:
             say("no row")
@@ -229,8 +231,15 @@ def shell(arguments: tuple[str, ...], database: str, write: bool) -> None:
             "the duckdb shell is not installed; `pip install duckdb-cli` brings it, or use `xbuf sql`"
         )
     open_database(database, read_only=True).close()
-    sys.stdout.flush()
+    flush_stdout()
     os.execv(program, ["duckdb", *([] if write else ["-readonly"]), database, *arguments])
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"stdin: SQL is UTF-8, and byte {error.start} is not") from error
 
 
 def _catalog(ctx: click.Context) -> Catalog:
@@ -311,10 +320,10 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
         asked = {name: _joined(name, value) for name, value in given.items() if _is_given(ctx, name)}
         values = bind(saved, asked)
         if show_sql:
-            click.echo(sql_text(saved, values))
+            echo(sql_text(saved, values))
             return
         database = database or _database(ctx)
-        with _open(database, unsafe) as connection:
+        with reading(database, unsafe=unsafe) as connection:
             result = run_query(connection, saved, values, unsafe=unsafe)
             written = _write(result, format_, output, width, database)
             if written.rows == 0:
@@ -354,13 +363,6 @@ def _tell_missing(connection: duckdb.DuckDBPyConnection, saved: SavedQuery, valu
         say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
 
 
-def _open(database: str, unsafe: bool) -> duckdb.DuckDBPyConnection:
-    """Open a database to read; unless `unsafe`, SQL can reach nothing else."""
-    from ingest.database.connect import open_database
-
-    return open_database(database, read_only=True, unsafe=unsafe)
-
-
 def _write(
     result: Result, format_: str | None, output: Path | None, width: int | None, database: str
 ) -> Written:
@@ -372,8 +374,9 @@ def _write(
         written = write_file(result, chosen, output, width or None, database=database)
     else:
         columns = terminal_width() if width is None else width or None
-        written = write_text(result, chosen, sys.stdout, columns)
-        sys.stdout.flush()
+        with writing_stdout():
+            written = write_text(result, chosen, sys.stdout, columns)
+            sys.stdout.flush()
     if written.left_out:
         say(f"no room for: {', '.join(written.left_out)} (--width 0 shows them)")
     if written.cut:
@@ -399,7 +402,7 @@ def _known(name: str, database: str) -> Sequence[str]:
         "module": "SELECT DISTINCT coalesce(module_name, stem) FROM runs ORDER BY 1 LIMIT 1000",
     }[name]
     try:
-        with _open(database, False) as connection:
+        with reading(database) as connection:
             return [text for (text,) in connection.execute(column).fetchall()]
     except XbufError:
         return []  # a completion has nowhere to say what is wrong; the command itself will

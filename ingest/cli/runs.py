@@ -7,7 +7,9 @@ import sys
 
 import click
 
-from ingest.cli.terminal import DATABASE_OPTION, say
+from ingest.cli.interrupts import reading
+from ingest.cli.streams import echo, say, writing_stdout
+from ingest.cli.terminal import DATABASE_OPTION
 
 _FORMAT_OPTION = click.option(
     "--format",
@@ -61,16 +63,15 @@ def rejects(database: str, limit: int, format_: str) -> None:
 
 
 def _print_rejects(database: str, limit: int) -> None:
-    from ingest.database.connect import open_database
     from ingest.query.catalog import shipped
     from ingest.query.run import bind, run_query
 
     query = shipped().load("load_failures")
-    with open_database(database, read_only=True) as connection:
+    with reading(database) as connection:
         # One more tells whether there are more.
         rows = list(run_query(connection, query, bind(query, {"top": limit + 1})).rows())
     for file, line, message, *_ in rows[:limit]:
-        click.echo(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+        echo(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
     if not rows:
         say("nothing was rejected, or all of it has been loaded since")
     if len(rows) > limit:
@@ -81,18 +82,18 @@ def print_query(
     database: str, name: str, parameters: dict[str, int | str | None], format_: str, heading: str = ""
 ) -> None:
     """Print the result of a shipped query; say on stderr why there is none."""
-    from ingest.database.connect import open_database
     from ingest.query.catalog import shipped
     from ingest.query.formats import write_text
     from ingest.query.run import bind, run_query, why_empty
 
     query = shipped().load(name)
     values = bind(query, parameters)
-    with open_database(database, read_only=True) as connection:
+    with reading(database) as connection:
         if heading:
-            click.echo(heading)
+            echo(heading)
         result = run_query(connection, query, values)
-        written = write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns)
+        with writing_stdout():
+            written = write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns)
         if not written.rows:
             say(why_empty(connection, query, values))
         if written.left_out:

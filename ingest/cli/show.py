@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
+from ingest.cli.interrupts import reading
 from ingest.cli.runs import print_query
+from ingest.cli.streams import echo
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
 from ingest.query.cells import human_bytes
@@ -31,11 +33,11 @@ def show(run: int, database: str, top: int, format_: str) -> None:
     """
     facts = _facts(database, run)
     if format_ == "json":
-        click.echo(json.dumps(facts, default=str))
+        echo(json.dumps(facts, default=str))
         return
     width = max(map(len, facts))
     for name, value in facts.items():
-        click.echo(f"{name:<{width}}  {_shown(name, value)}")
+        echo(f"{name:<{width}}  {_shown(name, value)}")
     print_query(database, "memory_by_role", {"run": str(run)}, "table", "\nMemory by role")
     print_query(
         database,
@@ -49,13 +51,12 @@ def show(run: int, database: str, top: int, format_: str) -> None:
 
 def _print_stacks(database: str, run: int, top: int) -> None:
     """Print which lines of the user's program the buffers at the peak come from."""
-    from ingest.database.connect import open_database
     from ingest.hlo.frames import FrameworkRule, Stacks, format_stack
     from ingest.hlo.records import SourceFrame
     from ingest.query.blocks import create_temporary
     from ingest.query.cells import escape
 
-    with open_database(database, read_only=True) as connection:
+    with reading(database) as connection:
         create_temporary(connection)
         buffers = connection.execute(
             'SELECT p."value", p.bytes_at_peak, v.source_frame_id, v.source_file, v.source_line'
@@ -72,19 +73,18 @@ def _print_stacks(database: str, run: int, top: int) -> None:
         return
     is_framework = FrameworkRule.from_environment()
     stacks = Stacks([SourceFrame(*frame) for frame in frames], is_framework)
-    click.echo("\nWhere they come from, innermost line of your program first")
+    echo("\nWhere they come from, innermost line of your program first")
     for name, size, frame_id, file, line in buffers:
         stack = stacks.stack(frame_id)
         own = [frame for frame in stack if not is_framework(frame.file)] or stack
         where = format_stack(own) if own else f"{file.rpartition('/')[2]}:{line}"
-        click.echo(escape(f"{name}, {human_bytes(size)}, {where}"))
+        echo(escape(f"{name}, {human_bytes(size)}, {where}"))
 
 
 def _facts(database: str, run: int) -> dict[str, Any]:
     """Read what `runs` tells of the run, and its labels and notices."""
-    from ingest.database.connect import open_database
 
-    with open_database(database, read_only=True) as connection:
+    with reading(database) as connection:
         cursor = connection.execute("FROM runs WHERE run_id = ?", [run])
         row = cursor.fetchone()
         if row is None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from typing import Final, NoReturn
 
 import click
 
+from ingest.cli.interrupts import Interrupts
+from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
 from ingest.errors import DatabaseLocked, ExitCode, XbufError
 
 
@@ -50,34 +53,84 @@ WAIT_OPTION = click.option(
 
 
 def run(command: click.Command) -> NoReturn:
-    """Run a command as a program: errors in one line, the documented exit code."""
+    """Run a command as a program: every end has one line and a documented exit code."""
+    interrupts = Interrupts()
+    interrupts.watch()
+    prepare_streams()
+    code: object = ExitCode.OK
+    failure: BaseException | None = None
     try:
-        code = command.main(standalone_mode=False)
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except XbufError as error:
-        say(f"error: {error}")
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        say("interrupted")
+        try:
+            code = _call(command)
+            flush_stdout()
+        except BaseException as error:
+            interrupts.ignore()
+            failure = error
+        interrupts.ignore()
+    except KeyboardInterrupt as error:  # in the moment before it is ignored
+        failure = error
+    if interrupts.happened or isinstance(failure, (KeyboardInterrupt, click.Abort)):
+        kept = str(failure) if isinstance(failure, KeyboardInterrupt) else ""
+        say(f"interrupted; {kept}" if kept else "interrupted")
+        abandon_stdout()
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader (head, less) has what it wants; keep the interpreter from flushing into the pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ExitCode.OK
+    elif failure is not None:
+        code = _report(failure)
     sys.exit(int(code) if isinstance(code, int) else 0)
 
 
-def say(text: str) -> None:
-    """Print a line for people on stderr.
+def _call(command: click.Command) -> object:
+    """Do what `command.main` does, which has its own ideas of Ctrl-C and of a pipe without a reader."""
+    name = command.name or ""
+    variable = f"_{name}_COMPLETE".replace("-", "_").upper()
+    if instruction := os.environ.get(variable):
+        from click.shell_completion import shell_complete
 
-    Control characters are escaped: a message may quote a dump, or the command line of another process.
-    """
-    from ingest.query.cells import escape
+        return shell_complete(command, {}, name, variable, instruction)
+    with command.make_context(name, sys.argv[1:]) as context:
+        return command.invoke(context)
 
-    click.echo(escape(text), err=True)
+
+def _report(failure: BaseException) -> int:
+    """Say in one line what ended the program; return the exit code."""
+    match failure:
+        case SystemExit(code=int(code)):
+            return code
+        case SystemExit():
+            return ExitCode.OK
+        case click.exceptions.Exit(exit_code=code):
+            return code
+        case BrokenPipeError():
+            abandon_stdout()  # the reader (head, less) has what it wants
+            return ExitCode.OK
+        case click.ClickException(exit_code=code):
+            failure.show()
+            return code
+        case XbufError(exit_code=code):
+            say(f"error: {failure}")
+        case MemoryError():
+            say("error: out of memory; nothing that was loaded is lost")
+            code = ExitCode.DATABASE
+        case OSError(strerror=reason, filename=file):
+            say(f"error: {file or 'the system'}: {reason or failure}; nothing that was loaded is lost")
+            code = ExitCode.DATABASE
+        case _:
+            say(f"error: internal: {_place(failure)}; please report it. XBUF_TRACEBACK=1 shows all of it")
+            code = ExitCode.DATABASE
+    if os.environ.get("XBUF_TRACEBACK"):
+        traceback.print_exception(failure)
+    if isinstance(failure, OutputError):
+        abandon_stdout()
+    return code
+
+
+def _place(failure: BaseException) -> str:
+    """Name an error that nobody expected, and the line of ours that it came from."""
+    first = str(failure).strip().partition("\n")[0]
+    where = traceback.extract_tb(failure.__traceback__)
+    ours = next((frame for frame in reversed(where) if f"{os.sep}ingest{os.sep}" in frame.filename), None)
+    place = f" ({os.path.basename(ours.filename)}:{ours.lineno})" if ours else ""
+    return f"{type(failure).__name__}: {first}{place}"
 
 
 def say_waiting(refusal: DatabaseLocked) -> None:

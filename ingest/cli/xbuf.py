@@ -61,7 +61,7 @@ class _LazyGroup(click.Group):
     "xbuf",
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 all good, 1 trouble in the data, 2 wrong usage, 3 database not usable,"
+    epilog="Exit codes: 0 all good, 1 trouble in the data, 2 wrong usage, 3 database or output not usable,"
     " 130 interrupted.",
 )
 @click.version_option(VERSION, prog_name="xbuf")

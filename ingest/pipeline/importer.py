@@ -152,9 +152,13 @@ def import_dumps(
                 raise run.failure
             if publish is not None:
                 run.publish(os.fspath(publish))
-    except (XbufError, KeyboardInterrupt) as error:
-        code = error.exit_code if isinstance(error, XbufError) else ExitCode.INTERRUPTED
-        tell(ImportFailed(run.status, run.kept, str(error) or "interrupted", int(code)))
+    except BaseException as error:
+        # DuckDB makes a RuntimeError of a Ctrl-C that strikes while a statement runs.
+        if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
+            tell(ImportFailed("interrupted", run.kept, "interrupted", int(ExitCode.INTERRUPTED)))
+            raise KeyboardInterrupt from error
+        code = error.exit_code if isinstance(error, XbufError) else ExitCode.DATABASE
+        tell(ImportFailed(run.status, run.kept, str(error) or type(error).__name__, int(code)))
         raise
     return run.summary(time.monotonic() - started)
 

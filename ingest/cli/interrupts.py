@@ -1,0 +1,93 @@
+"""Ctrl-C: however and wherever it strikes, the program ends with 130 and one line.
+
+A `KeyboardInterrupt` does not always arrive as one: DuckDB raises `RuntimeError: Query interrupted`, an
+import that is closing files may finish all the same, and a callback swallows it with a traceback. So the
+signal itself is remembered. A second one ends the process at once, as a kill does, which loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Interrupts", "reading"]
+
+
+class Interrupts:
+    """Whether Ctrl-C was pressed since `watch`.
+
+    Attributes:
+        happened: it was.
+    """
+
+    def __init__(self) -> None:
+        self.happened = False
+        self._process = os.getpid()
+        self._watching = False
+
+    def watch(self) -> None:
+        """Raise `KeyboardInterrupt` at the first Ctrl-C from now on."""
+        self._watching = True
+        sys.unraisablehook = self._unraisable
+        signal.signal(signal.SIGINT, self._strike)
+
+    def ignore(self) -> None:
+        """From now on only remember: all that is left is to report the end."""
+        self._watching = False
+
+    def _strike(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            return  # a worker that was forked a moment ago; Ctrl-C is for the parent
+        if self.happened and self._watching:
+            os.write(2, b"interrupted again: ended at once; the next import goes on with what was read\n")
+            os._exit(130)
+        self.happened = True
+        if self._watching:
+            raise KeyboardInterrupt
+
+    def _unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
+        if not (self.happened and issubclass(unraisable.exc_type, KeyboardInterrupt)):
+            sys.__unraisablehook__(unraisable)
+
+
+@contextmanager
+def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a database to read; Ctrl-C ends what it is computing.
+
+    Python runs no handler while DuckDB computes the next rows, and closing the connection waits for them. So
+    a thread hears of the signal and stops the query.
+
+    Raises what `open_database(read_only=True)` raises.
+    """
+    from ingest.database.connect import open_database
+
+    with open_database(database, read_only=True, unsafe=unsafe) as connection:
+        if threading.current_thread() is not threading.main_thread():
+            yield connection  # a thread gets no signals
+            return
+        heard, struck = os.pipe()
+        os.set_blocking(struck, False)
+        before = signal.set_wakeup_fd(struck, warn_on_full_buffer=False)
+        thread = threading.Thread(target=_stop, args=(heard, connection), daemon=True)
+        thread.start()
+        try:
+            yield connection
+        finally:
+            signal.set_wakeup_fd(before)
+            os.close(struck)
+            thread.join()
+            os.close(heard)
+
+
+def _stop(heard: int, connection: duckdb.DuckDBPyConnection) -> None:
+    while os.read(heard, 1):
+        connection.interrupt()
