@@ -13,7 +13,8 @@
 -- column parameter_number BIGINT: number of the parameter, from 0
 -- column name VARCHAR: name that the program gave it, else its instruction
 -- column result VARCHAR: value that shares its memory, or that could have
--- column declared VARCHAR: may or must, as the module's input_output_alias declares; none; NULL without HLO
+-- column declared VARCHAR: may or must, as the module's input_output_alias declares; donor, for any result (buffer_donor);
+--   none; NULL without HLO
 -- column shape VARCHAR: shape of the parameter
 -- column parameter_index VARCHAR: which part of the parameter; {} is the whole
 -- column allocation_index BIGINT: number of the parameter's allocation

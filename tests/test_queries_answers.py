@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -162,7 +165,7 @@ def insert_allocation(connection: duckdb.DuckDBPyConnection, index: int, **colum
     """Insert an allocation of run 1: 8 bytes that are no result, in color 0 unless told otherwise."""
     filled = {
         "size_bytes": 8, "color": 0, "is_constant": False, "is_thread_local": False, "maybe_live_out": False,
-        "is_preallocated_temp": False, "kind": "temp",
+        "is_preallocated_temp": False, "kind": "temp", "placed_values": 1, "placed_bytes": 8,
     } | columns  # fmt: skip
     insert(connection, "allocations", run_id=1, allocation_index=index, **filled)
 
@@ -170,8 +173,9 @@ def insert_allocation(connection: duckdb.DuckDBPyConnection, index: int, **colum
 def insert_parameter(connection: duckdb.DuckDBPyConnection, index: int, **columns: object) -> None:
     """Insert a parameter of run 1 with its number as allocation and value."""
     insert_allocation(
-        connection, index, parameter_number=index, parameter_shape_index="{}", kind="parameter", **columns
-    )
+        connection, index, parameter_number=index, parameter_shape_index="{}", kind="parameter",
+        parameter_value_id=index, **columns,
+    )  # fmt: skip
     insert_value(connection, index, f"p{index}", allocation_index=index, opcode="parameter")
 
 
@@ -180,7 +184,7 @@ def test_a_result_in_another_memory_space_fits_no_parameter(connection: duckdb.D
     insert_run(connection, backend="tpu")
     insert_parameter(connection, 0, color=5)
     insert_parameter(connection, 1)
-    insert_allocation(connection, 2, maybe_live_out=True, kind="output")
+    insert_allocation(connection, 2, maybe_live_out=True, kind="output", live_out_value_id=2)
     insert_value(connection, 2, "add", allocation_index=2)
     columns = ("name", "status", "result")
     expected = [("p1", "missed", "add"), ("p0", "no fit", None)]
@@ -191,16 +195,18 @@ def test_a_result_in_another_memory_space_fits_no_parameter(connection: duckdb.D
 def test_four_fates_of_a_donation(connection: duckdb.DuckDBPyConnection) -> None:
     """A result that fits two parameters goes with the one that is declared, whatever their order."""
     insert_run(connection)
-    insert(connection, "hlo_modules", run_id=1, is_scheduled=True)
+    insert(connection, "hlo_modules", run_id=1, is_scheduled=True, read_from="text")
     insert_parameter(connection, 0, size_bytes=64)
-    insert_parameter(connection, 1, size_bytes=64, maybe_live_out=True)
+    insert_parameter(connection, 1, size_bytes=64, maybe_live_out=True, live_out_value_id=1)
     insert_parameter(connection, 2, size_bytes=64)
     insert_parameter(connection, 3, size_bytes=64)
     insert_parameter(connection, 4)
     for index in (5, 6):
-        insert_allocation(connection, index, size_bytes=64, maybe_live_out=True, kind="output")
+        insert_allocation(
+            connection, index, size_bytes=64, maybe_live_out=True, kind="output", live_out_value_id=index
+        )
         insert_value(connection, index, f"out{index}", allocation_index=index)
-    insert_allocation(connection, 7, maybe_live_out=True, kind="output")
+    insert_allocation(connection, 7, maybe_live_out=True, kind="output", live_out_value_id=7)
     insert_value(connection, 7, "other_type", allocation_index=7, dtype="s32", shape="s32[2]{0}")
     for number in (1, 3):
         insert(
@@ -294,3 +300,22 @@ def test_sizes_of_a_dynamic_shape_are_no_padding(
     insert_run(connection)
     insert_value(connection, 0, "x", shape=shape, tiling=tiling, padding_bytes=2000)
     assert ask(connection, "padding", "dynamic_size_bytes", "padding_bytes") == [(size, 2000 - size)]
+
+
+def test_a_donor_that_the_compiler_did_not_use_is_unused(tmp_path: Path) -> None:
+    """jit_cd with its parameter x given away for any result: cond.3{0} would have fitted."""
+    (primary,) = DATA.glob("hlo/jaxlib-0.10.2-cpu/*jit_cd*-buffer-assignment.txt")
+    for path in primary.parent.glob("*jit_cd*.txt"):
+        shutil.copy(path, tmp_path)
+    hlo = tmp_path / primary.name.replace("-buffer-assignment", "")
+    text = hlo.read_text()
+    assert ", is_scheduled=true" in text
+    hlo.write_text(text.replace(", is_scheduled=true", ", is_scheduled=true, buffer_donor={ (1, {}) }", 1))
+    for path in tmp_path.iterdir():
+        os.utime(path, (0, 0))
+    import_dumps([tmp_path], tmp_path / "xbuf.duckdb", jobs=1)
+    with open_database(tmp_path / "xbuf.duckdb", read_only=True) as connection:
+        assert ask(connection, "donation", "name", "status", "declared", "result") == [
+            ("x", "unused", "donor", "cond.3{0}"),
+            ("p", "no fit", "none", None),
+        ]

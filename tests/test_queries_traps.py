@@ -180,9 +180,10 @@ def test_a_declared_donation_that_does_not_share_is_unused(connection: duckdb.Du
     )
     connection.execute(
         "INSERT INTO allocations (run_id, allocation_index, size_bytes, color, parameter_number, "
-        "parameter_shape_index, is_constant, is_thread_local, maybe_live_out, is_preallocated_temp, kind) "
-        "VALUES (1, 0, 8, 0, 0, '{}', false, false, false, false, 'parameter'), "
-        "(1, 1, 8, 0, 1, '{}', false, false, false, false, 'parameter')"
+        "parameter_shape_index, is_constant, is_thread_local, maybe_live_out, is_preallocated_temp, kind, "
+        "placed_values, placed_bytes, parameter_value_id) "
+        "VALUES (1, 0, 8, 0, 0, '{}', false, false, false, false, 'parameter', 1, 8, 0), "
+        "(1, 1, 8, 0, 1, '{}', false, false, false, false, 'parameter', 1, 8, 1)"
     )
     connection.execute(
         'INSERT INTO "values" (run_id, value_id, allocation_index, instruction, shape_index, is_phi, '
@@ -192,6 +193,6 @@ def test_a_declared_donation_that_does_not_share_is_unused(connection: duckdb.Du
     )
     rows = ("name", "status", "declared")
     assert ask(connection, "donation", *rows) == [("p0", "no fit", None), ("p1", "no fit", None)]
-    connection.execute("INSERT INTO hlo_modules (run_id, name, is_scheduled) VALUES (1, 'm', true)")
+    connection.execute("INSERT INTO hlo_modules (run_id, is_scheduled, read_from) VALUES (1, true, 'text')")
     connection.execute("INSERT INTO aliases VALUES (1, '{}', 1, '{}', 'may')")
     assert ask(connection, "donation", *rows) == [("p1", "unused", "may"), ("p0", "no fit", "none")]

@@ -8,16 +8,24 @@
 -- column maybe_live_out BOOLEAN: It leaves the program.
 -- column value_id BIGINT: Value that the parameter is.
 -- column fitting_id BIGINT: Value that leaves and could have shared its memory; NULL for none.
--- column kind VARCHAR: may or must, as the module's input_output_alias declares; NULL for none.
+-- column kind VARCHAR: may or must, as the module's input_output_alias declares; donor for its buffer_donor; NULL for none.
 -- column status VARCHAR: honoured, unused, missed or no fit.
 CREATE OR REPLACE MACRO donations(least_bytes := 0, run := NULL, label := NULL, module := NULL) AS TABLE
 WITH chosen AS (
     SELECT r.run_id FROM selected_runs(run, label, module) AS r
 ),
 declared AS MATERIALIZED (
-    SELECT a.run_id, a.allocation_index, any_value(a.size_bytes) AS size_bytes, min(x.kind) AS kind
+    SELECT
+        a.run_id,
+        a.allocation_index,
+        any_value(a.size_bytes) AS size_bytes,
+        coalesce(min(x.kind) FILTER (x.kind <> 'donor'), 'donor') AS kind
     FROM chosen AS c
-    JOIN aliases AS x USING (run_id)
+    JOIN (
+        SELECT i.run_id, i.parameter_number, i.parameter_index, i.kind FROM aliases AS i
+        UNION ALL
+        SELECT b.run_id, b.parameter_number, b.parameter_index, 'donor' FROM buffer_donors AS b
+    ) AS x ON x.run_id = c.run_id
     JOIN allocations AS a ON a.run_id = x.run_id AND a.parameter_number = x.parameter_number
         AND a.parameter_shape_index = x.parameter_index
     GROUP BY a.run_id, a.allocation_index
