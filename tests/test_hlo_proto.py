@@ -192,6 +192,24 @@ def test_donation_is_told() -> None:
     assert [item.kind for item in proto.allocations if item.is_tuple] == ["output"]
 
 
+@pytest.mark.parametrize(
+    ("start", "aliased"),
+    [
+        ("jaxlib-0.4.36-cpu", {None}),
+        ("tf-1.15-cpu", {None}),
+        ("jaxlib-0.11.2-cpu", {False}),
+        ("jaxlib-0.10.2-cpu", {False, True}),
+        ("tpu-jaxlib-0.10.0", {False, True}),
+    ],
+)
+def test_what_a_release_did_not_write_is_not_false(start: str, aliased: set[bool | None]) -> None:
+    """A missing is_parameter_aliased_with_output is false only where the release shows that it has one."""
+    found: set[bool | None] = set()
+    for path in sorted((DATA / start).glob("*.pb")):
+        found |= {item.is_parameter_aliased_with_output for item in read_proto(path).allocations}
+    assert found == aliased
+
+
 def test_heap_events_are_told() -> None:
     """Each value of a trace is allocated or shares, and freed in the end."""
     proto = read_proto(SORT)

@@ -70,7 +70,7 @@ def test_the_header_tells_schedule_and_donation() -> None:
     assert header.is_scheduled
     assert header.aliases == (Alias("{0}", 0, "{}", "may"),)
     assert header.entry_computation_layout == "{(f32[64,64]{1,0}, f32[64]{0})->(f32[64,64]{1,0}, f32[])}"
-    assert header.num_partitions is None
+    assert (header.num_partitions, header.replica_count) == (1, 1)  # not printed
 
 
 def test_an_old_header_tells_little() -> None:
@@ -78,6 +78,7 @@ def test_an_old_header_tells_little() -> None:
     header = read_hlo_text(TENSORFLOW).header
     assert header.name == "cluster_14470531997130261015__.81"
     assert header.entry_computation_layout is None
+    assert (header.num_partitions, header.replica_count) == (None, None)
     assert not header.is_scheduled
 
 

@@ -159,7 +159,9 @@ _table(
     Column(
         "is_aliased_with_output",
         "BOOLEAN",
-        "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
+        "The protobuf's is_parameter_aliased_with_output: the module declares the parameter as donated. "
+        "NULL without protobuf, and where nothing in it shows a release that writes this (jaxlib 0.7 or "
+        "later).",
     ),
     Column("placed_values", "BIGINT", "Values placed in it over the whole run, count.", required=True),
     Column(
@@ -392,8 +394,8 @@ _table(
     _RUN,
     Column("name", "VARCHAR", "Name of the HLO module."),
     Column("is_scheduled", "BOOLEAN", "The module has a schedule.", required=True),
-    Column("num_partitions", "BIGINT", "num_partitions; 1 where it is not printed."),
-    Column("replica_count", "BIGINT", "replica_count; 1 where it is not printed."),
+    Column("num_partitions", "BIGINT", "num_partitions; NULL where it is not told (TF)."),
+    Column("replica_count", "BIGINT", "replica_count; NULL where it is not told (TF)."),
     Column(
         "entry_computation_layout",
         "VARCHAR",

@@ -45,8 +45,8 @@ class ProtoAllocation:
     maybe_live_out: bool
     is_tuple: bool
     """Holds the pointer table of a tuple; the text does not tell it."""
-    is_parameter_aliased_with_output: bool
-    """The parameter's buffer is also the output's: a donation that was honoured (since jaxlib 0.5)."""
+    is_parameter_aliased_with_output: bool | None
+    """The module declares the parameter as donated; None where the release may not write this."""
 
     @property
     def is_preallocated_temp(self) -> bool:

@@ -57,6 +57,18 @@ class AssignmentReader:
         self.aliases: list[Any] = []
         self.assigned: dict[int, tuple[int, Any]] = {}
 
+    def tells_aliased(self) -> bool:
+        """Say whether something shows a release that writes is_parameter_aliased_with_output.
+
+        It writes true alone (jaxlib 0.7 and later); what no parameter has there looks like what an older
+        release never had. Element types of what is assigned came after it (0.8), peak buffers too (0.10.2).
+        """
+        return (
+            bool(self.peak_buffers)
+            or any(one.is_aliased for one in self.allocations)
+            or any(one.element_type for _, one in self.assigned.values())
+        )
+
     def read(self, field: Field) -> None:
         """Read the assignment's message."""
         wire = self._wire

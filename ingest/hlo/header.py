@@ -38,12 +38,15 @@ def parse_header(text: str) -> ModuleHeader | None:
         return None
     attributes = _attributes(text, name.end())
     aliases = attributes.get("input_output_alias", "")
+    layout = attributes.get("entry_computation_layout")
+    # A number of 1 is not printed. Up to TF 2.6, which prints no layout either, no number is.
+    unprinted = None if layout is None else 1
     return ModuleHeader(
         name[1],
         attributes.get("is_scheduled") == "true",
-        _number(attributes.get("num_partitions")),
-        _number(attributes.get("replica_count")),
-        attributes.get("entry_computation_layout"),
+        _number(attributes.get("num_partitions")) or unprinted,
+        _number(attributes.get("replica_count")) or unprinted,
+        layout,
         parse_aliases(aliases),
         parse_donors(attributes.get("buffer_donor", "")),
     )

@@ -120,6 +120,7 @@ class Placement:
         output = None if root is None else self._places.value_at(root)
         holder, _ = self._reader.assigned.get(-1 if output is None else output, (None, None))
         parameters = module.parameter_rows(module.entry_computation)
+        tells_aliased = self._reader.tells_aliased()
         for raw in self._reader.allocations:
             yield ProtoAllocation(
                 index=raw.index,
@@ -135,7 +136,7 @@ class Placement:
                 is_thread_local=raw.is_thread_local,
                 maybe_live_out=raw.maybe_live_out,
                 is_tuple=raw.is_tuple,
-                is_parameter_aliased_with_output=raw.is_aliased,
+                is_parameter_aliased_with_output=raw.is_aliased if tells_aliased else None,
             )
 
     def heap_traces(self) -> Iterator[HeapTrace]:

@@ -44,11 +44,11 @@ class ModuleHeader:
 
     name: str
     is_scheduled: bool = False
-    """The text says so only since jaxlib 0.4.36; a protobuf's module has a schedule or none."""
+    """On CPU since jaxlib 0.4.36; text and protobuf say the same (corpus)."""
     num_partitions: int | None = None
-    """Printed only if it is not 1."""
+    """None where it is not told: texts up to TF 2.6, protobufs without a device assignment."""
     replica_count: int | None = None
-    """Printed only if it is not 1."""
+    """As num_partitions."""
     entry_computation_layout: str | None = None
     """Shapes with layout of parameters and result, e.g. `{(f32[8]{0})->f32[8]{0}}`; since TF 2.6."""
     aliases: tuple[Alias, ...] = ()

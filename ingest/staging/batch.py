@@ -146,7 +146,7 @@ class Batch:
         self,
         run_no: int,
         headers: Sequence[Header],
-        facts: Mapping[int, tuple[bool, bool]],
+        facts: Mapping[int, tuple[bool, bool | None]],
         held: Sequence[Occupancy] | None,
     ) -> None:
         """Add allocations.
@@ -239,8 +239,8 @@ class Batch:
                 (
                     header.name,
                     header.is_scheduled,
-                    header.num_partitions or 1,
-                    header.replica_count or 1,
+                    header.num_partitions,
+                    header.replica_count,
                     header.entry_computation_layout,
                     "text" if beside.proto is None else "protobuf",
                     module.program_sha256,

@@ -161,7 +161,7 @@ def fault_of(rule: Rule, faults: list[Fault]) -> Iterator[None]:
 
 
 def scan_allocation_piece(
-    text: Text, line: int, file: str, facts: Mapping[int, tuple[bool, bool]], where: Where
+    text: Text, line: int, file: str, facts: Mapping[int, tuple[bool, bool | None]], where: Where
 ) -> AllocationPiece | LateError:
     """Scan a piece of the allocations section; write its allocations, return its value lines."""
     run_no, directory, suffix = where

@@ -97,7 +97,7 @@ class Siblings:
             return []
         return [(peak.allocation_index, id_) for peak in self.proto.peak_buffers for id_ in peak.value_ids]
 
-    def allocation_facts(self) -> dict[int, tuple[bool, bool]]:
+    def allocation_facts(self) -> dict[int, tuple[bool, bool | None]]:
         """Return is_tuple and is_aliased_with_output of each allocation by its index."""
         if self.proto is None:
             return {}

@@ -85,7 +85,7 @@ def upgrade() -> None:
         column(
             "is_aliased_with_output",
             sa.Boolean(),
-            "The protobuf's is_parameter_aliased_with_output; NULL where it is not told.",
+            "The protobuf's is_parameter_aliased_with_output: the module declares the parameter as donated. NULL without protobuf, and where nothing in it shows a release that writes this (jaxlib 0.7 or later).",
         ),
         column(
             "placed_values", sa.BigInteger(), "Values placed in it over the whole run, count.", required=True
@@ -165,8 +165,8 @@ def upgrade() -> None:
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column("name", sa.String(), "Name of the HLO module."),
         column("is_scheduled", sa.Boolean(), "The module has a schedule.", required=True),
-        column("num_partitions", sa.BigInteger(), "num_partitions; 1 where it is not printed."),
-        column("replica_count", sa.BigInteger(), "replica_count; 1 where it is not printed."),
+        column("num_partitions", sa.BigInteger(), "num_partitions; NULL where it is not told (TF)."),
+        column("replica_count", sa.BigInteger(), "replica_count; NULL where it is not told (TF)."),
         column(
             "entry_computation_layout",
             Compressed(),
