@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import ingest.staging.arrow_rows  # noqa: F401 - its import is not what is measured
 from ingest.dump.find import discover
-from ingest.pipeline.journal import open_journal
+from ingest.staging.at_hand import AtHand
+from ingest.staging.parts import Parts
 from ingest.staging.stage import Task
 from ingest.staging.workers import stage_tasks
 
@@ -17,11 +19,11 @@ def main() -> None:
     """Find, stage, print."""
     tasks = [Task(number, one) for number, one in enumerate(discover([sys.argv[1]]).sets)]
     with tempfile.TemporaryDirectory() as folder:
-        journal = open_journal(
-            f"{folder}/xbuf.duckdb", sys.argv[1:2], (), replace_runs=False, version="benchmark", revision=""
-        )
+        parts = Parts(Path(folder))
+        jobs = int(sys.argv[2])
+        AtHand.create(parts.at_hand.path, jobs + 1)
         started = time.perf_counter()
-        rows = sum(staged.rows for _, staged in stage_tasks(tasks, journal, int(sys.argv[2]), 0))
+        rows = sum(staged.rows for _, staged in stage_tasks(tasks, parts, jobs))
         seconds = time.perf_counter() - started
     if not rows:
         raise SystemExit("nothing was staged")

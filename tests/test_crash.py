@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -224,35 +225,26 @@ def test_an_interrupted_import_loads_what_it_has_read(site: Site, folder: Path) 
     compare_whole(site, database)
 
 
-def test_a_killed_worker_is_told_and_its_dumps_are_read_again(site: Site, folder: Path) -> None:
-    """When the system kills a worker for its memory, the import says so and keeps what was read."""
+def test_a_killed_worker_costs_its_chunk_again(site: Site, folder: Path) -> None:
+    """When the system kills a worker for its memory, its sets are read again by another."""
     database = folder / "xbuf.duckdb"
-    for _ in range(20):
-        shutil.copy(site.start, database)
-        import_ = subprocess.Popen(
-            command(site.dumps, database, "--jobs", "2"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-        )
-        children = Path(f"/proc/{import_.pid}/task/{import_.pid}/children")
-        while import_.poll() is None:
-            try:
-                workers = children.read_text().split()
-            except OSError:
-                break
-            if workers:
+    import_ = subprocess.Popen(
+        command(site.dumps, database, "--jobs", "2"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    children = Path(f"/proc/{import_.pid}/task/{import_.pid}/children")
+    killed = False
+    while import_.poll() is None and not killed:
+        with suppress(OSError):  # it has just ended
+            if workers := children.read_text().split():
                 os.kill(int(workers[0]), signal.SIGKILL)
-                break
-        _, error = import_.communicate(timeout=60)
-        assert import_.returncode in (0, 3), error
-        if import_.returncode == 3:
-            break
-    assert "a worker process was killed" in error
-    assert "Traceback" not in error
-    assert differences(database, site.whole, runs_of_first=True) == {}
-    import_dumps([site.dumps], database)
+                killed = True
+    _, error = import_.communicate(timeout=60)
+    assert import_.returncode == 0, error
+    assert killed
     compare_whole(site, database)
 
 

@@ -704,8 +704,20 @@ def test_a_kill_between_renaming_and_removing_the_log_is_mended(
 # --- staging -------------------------------------------------------------------------------------------
 
 
-def test_damaged_staged_work_is_read_again(site: Site, open_shell: Callable[..., Shell]) -> None:
-    """A part that a crash of the machine cut off is dropped, and its dumps are read once more."""
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-20],
+        lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
+        lambda data: data[: len(data) // 2].ljust(len(data), b"\0"),
+        lambda data: None,
+    ],
+    ids=["cut off", "a bit", "zeros", "gone"],
+)
+def test_damaged_staged_work_is_read_again(
+    site: Site, open_shell: Callable[..., Shell], damage: Callable[[bytes], bytes | None]
+) -> None:
+    """A part that a crash of the machine damaged is dropped, and its dumps are read once more."""
     site.grow(2)
     writer = open_shell(site.database, read_only=False)
     with pytest.raises(DatabaseLocked):
@@ -713,7 +725,10 @@ def test_damaged_staged_work_is_read_again(site: Site, open_shell: Callable[...,
     writer.close()
     (journal,) = read_journals(str(site.database))
     part = Path(journal.parts[0]) / "values.parquet"
-    part.write_bytes(part.read_bytes()[:-20])
+    data = damage(part.read_bytes())
+    part.unlink()
+    if data is not None:
+        part.write_bytes(data)
     summary = site.load()
     assert (summary.loaded, summary.resumed, site.runs()) == (1, 0, 3)
 

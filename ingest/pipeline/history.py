@@ -38,7 +38,12 @@ class LoadedJournal(NamedTuple):
 
 
 def load_journal(
-    connection: duckdb.DuckDBPyConnection, journal: Journal, report: Callable[[int, int], None]
+    connection: duckdb.DuckDBPyConnection,
+    journal: Journal,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    parts: Sequence[str] | None = None,
+    is_whole: bool = True,
 ) -> LoadedJournal:
     """Load the parts of a journal within transactions of their own, with its row in `imports`.
 
@@ -49,9 +54,11 @@ def load_journal(
         connection: opened for writing, without a transaction.
         journal: of an import that has ended.
         report: called with (transactions done, all).
+        parts: those to load, all by default.
+        is_whole: nothing more will come of this journal: its row in `imports` is completed.
     """
     record = journal.record
-    groups = list(_groups(connection, journal.parts))
+    groups = list(_groups(connection, journal.parts if parts is None else parts))
     import_id = 0
     runs = 0
     for number, group in enumerate(groups, 1):
@@ -63,7 +70,7 @@ def load_journal(
                 connection, group, import_id, labels=record.labels, replace=record.replace
             ).runs
             _count_loaded(connection, import_id)
-            if number == len(groups):
+            if is_whole and number == len(groups):
                 _end_import(connection, import_id, record)
             connection.commit()
         except BaseException:
@@ -143,28 +150,16 @@ def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -
         "INSERT INTO imports BY NAME SELECT"
         " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
         " $started_at::TIMESTAMP AS started_at, 'interrupted' AS status, $version AS tool_version,"
-        " $host AS host, $sources AS sources, $found AS found, 0 AS loaded, $unchanged AS unchanged,"
-        " $rejected AS rejected, $unfinished AS unfinished RETURNING import_id",
+        " $host AS host, $sources AS sources, 0 AS loaded RETURNING import_id",
         {
             "started_at": record.started_at,
             "version": record.tool_version,
             "host": record.host,
             "sources": list(record.sources),
-            "found": record.found,
-            "unchanged": record.unchanged,
-            "rejected": record.rejected,
-            "unfinished": record.unfinished,
         },
     ).fetchone()
     assert row is not None
-    import_id = int(row[0])
-    for one in record.rejects:
-        connection.execute(
-            "INSERT INTO rejects BY NAME SELECT $1 AS import_id, $2 AS file, $3 AS line, $4 AS byte_offset,"
-            " $5 AS section, $6 AS kind, $7 AS message, $8 AS text",
-            [import_id, one.file, one.line, one.byte_offset, one.section, one.kind, one.message, one.text],
-        )
-    return import_id
+    return int(row[0])
 
 
 def _count_loaded(connection: duckdb.DuckDBPyConnection, import_id: int) -> None:
@@ -178,10 +173,27 @@ def _count_loaded(connection: duckdb.DuckDBPyConnection, import_id: int) -> None
 def _end_import(connection: duckdb.DuckDBPyConnection, import_id: int, record: ImportRecord) -> None:
     """Complete the row; one that is complete stays, where a kill came between commit and tidying up."""
     connection.execute(
-        "UPDATE imports SET status = $status, finished_at = $finished_at::TIMESTAMP"
+        "UPDATE imports SET status = $status, finished_at = $finished_at::TIMESTAMP, found = $found,"
+        " unchanged = $unchanged, rejected = $rejected, unfinished = $unfinished"
         " WHERE import_id = $import_id AND finished_at IS NULL",
-        {"status": record.status, "finished_at": record.finished_at, "import_id": import_id},
+        {
+            "status": record.status,
+            "finished_at": record.finished_at,
+            "found": record.found,
+            "unchanged": record.unchanged,
+            "rejected": record.rejected,
+            "unfinished": record.unfinished,
+            "import_id": import_id,
+        },
     )
+    if connection.execute("FROM rejects WHERE import_id = $1 LIMIT 1", [import_id]).fetchone():
+        return
+    for one in record.rejects:
+        connection.execute(
+            "INSERT INTO rejects BY NAME SELECT $1 AS import_id, $2 AS file, $3 AS line, $4 AS byte_offset,"
+            " $5 AS section, $6 AS kind, $7 AS message, $8 AS text",
+            [import_id, one.file, one.line, one.byte_offset, one.section, one.kind, one.message, one.text],
+        )
 
 
 @dataclass(frozen=True, slots=True)

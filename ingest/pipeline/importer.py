@@ -12,11 +12,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths
 from ingest.database.connect import HEAD, check_path, open_database
@@ -54,6 +53,7 @@ from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, se
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary, Progress
+from ingest.pipeline.suspects import Suspects
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import rare_collections, release_freed
 from ingest.staging.workers import default_jobs
@@ -68,6 +68,10 @@ if TYPE_CHECKING:
 
 
 __all__ = ["ImportSummary", "Progress", "import_dumps"]
+
+
+STEP_SECONDS: Final = 20.0
+"""Time after which what is staged is loaded, while more is being read."""
 
 
 class _State(NamedTuple):
@@ -189,8 +193,14 @@ class _Import:
         self._locked = False
         self._tasks: list[Task] = []
         self._import_id: int | None = None
+        self._rehash = False
+        self._loaded = 0
+        """Runs of this import that are in the database."""
         self._resumed = 0
+        self._written: set[int] = set()
+        """Imports of which runs were loaded."""
         self._by_copy = False
+        self._next_step = time.monotonic() + STEP_SECONDS
 
     def on_wait(self, refusal: DatabaseLocked) -> None:
         """Tell that another process is waited for."""
@@ -209,8 +219,12 @@ class _Import:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
         self._pending = left_behind(self._target)
+        self._rehash = rehash
+        self._suspects = Suspects(self._staging)
         for one in self._pending:
             one.remove_damaged_parts(HEAD)
+            if one.record.finished_at is None:
+                self._suspects.died_with(one.folder.at_hand.places())
         parts = [part for one in self._pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
         self._state = self._look(records)
@@ -254,13 +268,13 @@ class _Import:
                 pass
             return open_database(database, read_only=True)
 
-    def _window(self, *, patient: bool = True) -> AbstractContextManager[Window]:
+    def _window(self, *, patient: bool = True, in_place_only: bool = False) -> AbstractContextManager[Window]:
         return write_window(
             self._target,
             str(self._staging),
             wait_seconds=self._wait_seconds if patient else 0,
             on_wait=self.on_wait if patient else None,
-            in_place_only=not patient,
+            in_place_only=in_place_only,
         )
 
     def read(self, jobs: int) -> None:
@@ -271,11 +285,20 @@ class _Import:
         status = "ok"
         try:
             read_tasks(
-                self._tasks, self._journal, jobs, outcome, self._report, self._tell, self._make_in_advance
+                self._tasks,
+                self._journal,
+                jobs,
+                outcome,
+                self._suspects,
+                rehash=self._rehash,
+                report=self._report,
+                tell=self._tell,
+                meanwhile=self._make_in_advance,
+                load_step=self._load_step,
             )
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
-        except (OSError, BrokenExecutor) as error:
+        except OSError as error:
             self.failure, status = reading_failed(self._target, error), "failed"
             self.failure.__cause__ = error
         # Of 100,000 sets 35 MB, which the load can use.
@@ -284,7 +307,7 @@ class _Import:
         self.status = "rejects" if outcome.rejected and status == "ok" else status
         for name in set_names(outcome.unfinished):
             self._tell(Unfinished(name))
-        self.kept = outcome.loaded
+        self.kept = max(0, outcome.loaded - self._loaded)
         # On disk it stays an interrupted one until all is done: that is what a kill makes of it.
         record = replace(
             self._journal.record,
@@ -320,10 +343,37 @@ class _Import:
                 raise self.failure from error
             raise
 
+    def _load_step(self, now: bool) -> None:
+        """Load what is staged so far, when it is time: one bad dump must not keep the others out."""
+        started = time.monotonic()
+        parts = self._journal.parts
+        if not parts or not (now or started >= self._next_step):
+            return
+        try:
+            create_database(self._target, queries_of=VERSION)
+            with self._window(patient=False) as window:
+                close_unfinished_imports(window.connection)
+                earlier = [load_journal(window.connection, one) for one in self._pending]
+                mine = load_journal(window.connection, self._journal, parts=parts, is_whole=False)
+        except DatabaseLocked:
+            self._next_step = time.monotonic() + STEP_SECONDS
+            return
+        self._journal.remove_parts(parts)
+        for one in self._pending:
+            one.remove()
+        self._pending = []
+        self._resumed += sum(one.runs for one in earlier)
+        self._loaded += mine.runs
+        self._written.update(one.import_id for one in (*earlier, mine))
+        ended = time.monotonic()
+        # A load by copy takes as long as the database is large: it must stay a small part of the whole.
+        self._next_step = ended + max(STEP_SECONDS, 10 * (ended - started))
+
     def _load(self) -> None:
         journals = [*self._pending, self._journal]
         has_news = (
             any(one.parts for one in journals)
+            or bool(self._written)
             or bool(self._outcome.touched)
             or self._has_new_rejects()
             or (not self._locked and self._state.queries != shipped_digest(VERSION))
@@ -332,10 +382,10 @@ class _Import:
         started = time.monotonic()
         create_database(self._target, queries_of=VERSION)
         try:
-            with self._window(patient=has_news) as window:
+            with self._window(patient=has_news, in_place_only=not has_news) as window:
                 loaded = self._load_journals(window.connection)
                 if has_news or anew:
-                    note_runs(window.connection, self._staging, "true" if anew else self._written(loaded))
+                    note_runs(window.connection, self._staging, "true" if anew else self._noted())
         except DatabaseLocked:
             if has_news:
                 raise
@@ -349,11 +399,12 @@ class _Import:
             one.remove()
         self._by_copy = window.by_copy
         self._import_id = loaded[-1].import_id
-        self._resumed = sum(one.runs for one in loaded[:-1])
+        self._loaded += loaded[-1].runs
+        self._resumed += sum(one.runs for one in loaded[:-1])
         self.kept = 0
-        if loaded[-1].runs or self._resumed:
+        if self._loaded or self._resumed:
             self._tell(
-                Loaded(loaded[-1].runs, self._resumed, self._outcome.rows, self._by_copy, round(seconds, 3))
+                Loaded(self._loaded, self._resumed, self._outcome.rows, self._by_copy, round(seconds, 3))
             )
 
     def _load_journals(self, connection: duckdb.DuckDBPyConnection) -> list[LoadedJournal]:
@@ -364,6 +415,7 @@ class _Import:
             load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
             for one in journals
         ]
+        self._written.update(one.import_id for one in loaded)
         update_times(connection, self._outcome.touched)
         if installed_digest(connection) != shipped_digest(VERSION):
             from ingest.query.install import install_queries
@@ -371,9 +423,9 @@ class _Import:
             install_queries(connection, VERSION)
         return loaded
 
-    def _written(self, loaded: Sequence[LoadedJournal]) -> str:
-        """Return the condition of the runs that a load has written."""
-        imports = ", ".join(str(one.import_id) for one in loaded)
+    def _noted(self) -> str:
+        """Return the condition of the runs that this import has written."""
+        imports = ", ".join(map(str, sorted(self._written)))
         touched = ", ".join(str(run_id) for run_id, _ in self._outcome.touched) or "NULL"
         return f"import_id IN ({imports}) OR run_id IN ({touched})"
 

@@ -3,7 +3,9 @@
     xbuf.duckdb.staging/                    readable by its owner alone; may be deleted between imports
         20261120T190412.113820-1f0c9a3e/    one folder an import
             import.json                     when it started, on what; how it ended
-            part-0-0000000/ …               complete parts (`ingest.staging.stage`)
+            part-0000000-5e1f09ab/ …        complete parts (`ingest.staging.parts`)
+            at-hand                         what is being read (`ingest.staging.at_hand`)
+        suspects.json                       dumps that something was lost with (`ingest.pipeline.suspects`)
         copy-9x0tq4/                        a copy of the database that is being changed
         known.duckdb                        what the database held at the last load
                                             (`ingest.pipeline.manifest`)
@@ -19,7 +21,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
+from ingest.staging.parts import Parts, is_whole
 
 if TYPE_CHECKING:
     from ingest.staging.stage import Rejected
@@ -79,13 +82,14 @@ class Journal:
     record: ImportRecord
 
     @property
+    def folder(self) -> Parts:
+        """Where its parts lie."""
+        return Parts(self.directory)
+
+    @property
     def parts(self) -> list[str]:
         """Complete parts, in order."""
-        return sorted(str(path) for path in self.directory.glob("part-*") if path.suffix != ".tmp")
-
-    def part(self, run_no: int, round_: int) -> str:
-        """Return the path of the part, to be written, whose first run has this number."""
-        return str(self.directory / f"part-{round_}-{run_no:07d}")
+        return self.folder.complete()
 
     def write(self, record: ImportRecord) -> Journal:
         """Replace the record, atomically."""
@@ -106,11 +110,16 @@ class Journal:
 
         Nothing is lost: the database does not know their dumps, so this import finds them again.
         """
-        for part in self.parts:
-            if self.record.revision != revision or not _is_whole(part):
-                doomed = f"{part}.tmp"
-                os.rename(part, doomed)
-                shutil.rmtree(doomed)
+        self.remove_parts(
+            part for part in self.parts if self.record.revision != revision or not is_whole(part)
+        )
+
+    def remove_parts(self, parts: Iterable[str]) -> None:
+        """Delete parts that cannot be loaded, or are."""
+        for part in parts:
+            doomed = f"{part}.tmp"
+            os.rename(part, doomed)
+            shutil.rmtree(doomed)
 
 
 def staging_folder(database: str) -> Path:
@@ -228,17 +237,3 @@ def _read_record(directory: Path) -> ImportRecord | None:
         return ImportRecord(**fields)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def _is_whole(part: str) -> bool:
-    """Tell whether every file of a part has its footer, which Parquet writes last."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names = os.listdir(part)
-        for name in names:
-            pq.read_metadata(os.path.join(part, name))
-    except (OSError, pa.ArrowException):
-        return False
-    return "runs.parquet" in names and "run_files.parquet" in names

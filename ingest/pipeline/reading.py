@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,9 @@ from ingest.errors import XbufError
 from ingest.events import Event, SetRejected
 from ingest.pipeline.journal import Journal, staging_folder
 from ingest.pipeline.summary import Progress
-from ingest.staging.workers import stage_tasks
+from ingest.pipeline.suspects import Suspects
+from ingest.staging.at_hand import AtHand
+from ingest.staging.workers import give_up, stage_alone, stage_tasks
 
 if TYPE_CHECKING:
     from ingest.staging.stage import Rejected, Staged, Task
@@ -52,25 +54,67 @@ def read_tasks(
     journal: Journal,
     jobs: int,
     outcome: Outcome,
+    suspects: Suspects,
+    *,
+    rehash: bool,
     report: Callable[[Progress], None],
     tell: Callable[[Event], None],
     meanwhile: Callable[[], None],
+    load_step: Callable[[bool], None],
 ) -> None:
-    """Stage all tasks; those still being written are tried once more after a pause."""
-    done = 0
-    for round_ in range(2):
-        if round_:
-            if not outcome.unfinished:
-                return
-            time.sleep(RETRY_SECONDS)
-            tasks, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
-            done -= len(tasks)
-        for count, staged in stage_tasks(tasks, journal, jobs, round_, meanwhile):
-            outcome.add(staged)
-            for one in staged.rejected:
-                tell(set_rejected(one))
-            done += count
-            report(Progress("read", done, len(tasks) if not round_ else done))
+    """Stage all tasks; those still being written once more after a pause, suspects alone at the end.
+
+    Args:
+        tasks: sets to read.
+        journal: of this import.
+        jobs: worker processes.
+        outcome: what becomes of the sets is added.
+        suspects: sets that something was lost with, in this import and those before.
+        rehash: try suspects again that were to be rejected.
+        report: called now and then.
+        tell: called with events.
+        meanwhile: called once, in a thread.
+        load_step: called again and again, to load what is staged when it is time; with True when it is.
+    """
+    if not tasks:
+        return
+    parts = journal.folder
+    AtHand.create(parts.at_hand.path, jobs + 1)
+    plain, alone, hopeless = suspects.part(tasks, rehash=rehash)
+    total, done = len(tasks), 0
+
+    def take(count: int, staged: Staged) -> None:
+        nonlocal done
+        for task, _ in staged.lost:
+            suspects.lost(task.dump_set)
+            alone.append(task)
+        outcome.add(staged)
+        for one in staged.rejected:
+            tell(set_rejected(one))
+        done += count
+        report(Progress("read", done, total))
+        load_step(False)
+
+    if hopeless:
+        take(len(hopeless), give_up(hopeless))
+    for count, staged in stage_tasks(plain, parts, jobs, meanwhile):
+        take(count, staged)
+    if outcome.unfinished:
+        time.sleep(RETRY_SECONDS)
+        again, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
+        done -= len(again)
+        for count, staged in stage_tasks(again, parts, jobs):
+            take(count, staged)
+    if alone:
+        load_step(True)
+    for task in list(alone):
+        staged = stage_alone(task, parts)
+        if staged.lost:
+            suspects.lost(task.dump_set)
+            staged = give_up([task])
+        else:
+            suspects.read(task.dump_set)
+        take(1, staged)
 
 
 def _found_again(task: Task) -> Task:
@@ -85,12 +129,12 @@ def _found_again(task: Task) -> Task:
     return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
 
 
-def reading_failed(target: str, error: OSError | BrokenExecutor) -> XbufError:
+def reading_failed(target: str, error: OSError) -> XbufError:
     """Return what ends an import whose reading ended early, in words with a remedy."""
-    if isinstance(error, BrokenExecutor):
+    if error.errno in (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM) and error.filename is None:
         return XbufError(
-            f"{target}: a worker process was killed, probably for want of memory; run again with --jobs 1:"
-            " what was read until then is kept"
+            f"{target}: the system allows no more processes, threads or open files ({error.strerror}); raise"
+            " the limits of ulimit, or run again with --jobs 1: what was read until then is kept"
         )
     return explain(f"{staging_folder(target)}", error)
 

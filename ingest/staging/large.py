@@ -77,6 +77,7 @@ from ingest.staging.arrow_rows import batch_tables, write_tables
 from ingest.staging.batch import Batch, PeakMatcher, parameter_ids
 from ingest.staging.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
 from ingest.staging.memory import release_freed
+from ingest.staging.parts import seal
 from ingest.staging.pieces import (
     AllocationPiece,
     Fault,
@@ -722,7 +723,7 @@ def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged
         dump = parse_unless_unfinished(task, result, lambda _: large.stage())
         if dump is not None and not known_already(task, dump, result):
             write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
-            os.rename(unnamed, part)
+            seal(unnamed, part)
             result.add(Staged(loaded=1, rows=large.rows + 1, part=part))
     except (OSError, BrokenExecutor):
         raise

@@ -28,9 +28,11 @@ from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
+from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
 from ingest.staging.known_run import KnownRun
 from ingest.staging.lone_text import add_lone_texts
+from ingest.staging.parts import seal
 from ingest.staging.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
 
 _Parsed = TypeVar("_Parsed")
@@ -90,6 +92,8 @@ class Staged:
     touched: list[Touched] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     unfinished: list[Task] = field(default_factory=list)
+    lost: list[tuple[Task, str]] = field(default_factory=list)
+    """Sets that their worker was lost with, and how it was."""
 
     def add(self, other: Staged) -> None:
         """Add what became of other sets."""
@@ -100,6 +104,7 @@ class Staged:
         self.touched += other.touched
         self.rejected += other.rejected
         self.unfinished += other.unfinished
+        self.lost += other.lost
 
 
 def is_large(dump_set: DumpSet) -> bool:
@@ -137,7 +142,8 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
             result.add(stage_sets([task], f"{part}-{task.run_no:07d}"))
         return result
     for task in large:
-        result.add(_stage_in_pieces(task, f"{part}-{task.run_no:07d}"))
+        with reading(task.dump_set):
+            result.add(_stage_in_pieces(task, f"{part}-{task.run_no:07d}"))
     return result
 
 
@@ -148,24 +154,25 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
     runs: list[tuple[Any, ...]] = []
     files: list[tuple[Any, ...]] = []
     for task in tasks:
-        try:
-            parsed = parse_unless_unfinished(task, result, _parse_whole)
-        except TooMuchText:
-            large.append(task)
-            continue
-        if parsed is None:
-            continue
-        dump, beside = parsed
-        if known_already(task, dump, result):
-            continue
-        batch.add(task.run_no, dump, beside)
-        runs.append(run_row(task, dump))
-        files += file_rows(task, dump.sha256)
+        with reading(task.dump_set):
+            try:
+                parsed = parse_unless_unfinished(task, result, _parse_whole)
+            except TooMuchText:
+                large.append(task)
+                continue
+            if parsed is None:
+                continue
+            dump, beside = parsed
+            if known_already(task, dump, result):
+                continue
+            batch.add(task.run_no, dump, beside)
+            runs.append(run_row(task, dump))
+            files += file_rows(task, dump.sha256)
     if runs:
         unnamed = f"{part}.tmp"
         os.mkdir(unnamed, mode=0o700)
         _write(unnamed, batch, runs, files)
-        os.rename(unnamed, part)
+        seal(unnamed, part)
         result.add(Staged(loaded=len(runs), rows=batch.size + len(runs), part=part))
     return large
 
@@ -189,6 +196,20 @@ def internal(dump_set: DumpSet, error: Exception) -> Rejected:
         "internal",
         display(f"xbuf failed on this dump ({words}); please report it, with the file"),
         f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}",
+    )
+
+
+def lost(dump_set: DumpSet) -> Rejected:
+    """Return the reject of a set that its worker was lost with, also when it was alone."""
+    return Rejected(
+        display(os.path.join(dump_set.directory, dump_set.members[0].file_name)),
+        None,
+        None,
+        None,
+        "worker-lost",
+        "two processes that read it were killed or took too long, the second with nothing else to do; it is"
+        " left out until its files change: --rehash tries again, where there is more memory maybe",
+        None,
     )
 
 

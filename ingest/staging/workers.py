@@ -6,16 +6,18 @@ workers share (`ingest.staging.large`).
 
 from __future__ import annotations
 
-import gc
 import math
-import multiprocessing
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
+from ingest.staging.at_hand import place_of, reading, take_slot
+from ingest.staging.parts import Parts, remove_attempt
+
 if TYPE_CHECKING:
-    from ingest.pipeline.journal import Journal
+    from ingest.staging.pool import WorkerLost, Workers
     from ingest.staging.stage import Staged, Task
 
 CHUNK_BYTES: Final = 16 << 20
@@ -25,6 +27,7 @@ SET_BYTES: Final = 4 << 10
 """What a set costs besides its text, as text."""
 INLINE_BYTES: Final = 4 << 20
 """Up to this much text, starting workers costs more than they save."""
+_TICK_SECONDS: Final = 1.0
 
 
 def default_jobs() -> int:
@@ -42,72 +45,134 @@ def default_jobs() -> int:
 
 def stage_tasks(
     tasks: Sequence[Task],
-    journal: Journal,
+    parts: Parts,
     jobs: int,
-    round_: int,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, Staged]]:
-    """Stage dump sets into a journal, in worker processes when that pays; yield (sets, result).
+    """Stage dump sets into a journal, in worker processes when that pays; yield (sets done, result).
+
+    A set that killed its worker, or took too long, is among the `lost` of a result; the others of its chunk
+    are staged again.
 
     Args:
         tasks: the sets to stage.
-        journal: where the parts go.
+        parts: where the parts go.
         jobs: worker processes.
-        round_: 0, or 1 when sets are tried again; parts are named by it.
         meanwhile: called once in a thread, beside the staging.
+
+    Raises:
+        OSError: the staging folder cannot be written, or the system refuses a process or a thread.
     """
     if not tasks:
         return
     from ingest.staging.stage import is_large, stage_sets
 
+    take_slot(parts.at_hand, 0)
     large = [task for task in tasks if is_large(task.dump_set)]
     chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
-    named = [(chunk, journal.part(chunk[0].run_no, round_)) for chunk in chunks]
     if not large and (jobs == 1 or len(chunks) <= 1 or sum(map(_size, tasks)) <= INLINE_BYTES):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
         with ThreadPoolExecutor(1) as beside:
             made = beside.submit(meanwhile)
-            for chunk, part in named:
-                yield len(chunk), stage_sets(chunk, part)
+            for chunk in chunks:
+                yield len(chunk), stage_sets(chunk, parts.new(chunk[0].run_no))
             made.result()
         return
-    from concurrent.futures import ProcessPoolExecutor  # imports multiprocessing's queues: 10 ms
-
     import ingest.staging.arrow_rows  # noqa: F401 - Arrow, once for all workers, who share its memory
+    from ingest.staging.pool import Workers, no_threads
 
-    if large:
-        from ingest.staging.large import stage_large
-
-    with (
-        ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_prepare_worker) as pool,
-        ThreadPoolExecutor(1) as beside,
-    ):
-        waiting: dict[Future[Staged], int] = {}
-        try:
-            pool.submit(_nothing)  # forks all workers: from here on a thread may run
+    with Workers(jobs, parts.at_hand) as pool, ThreadPoolExecutor(1) as beside:
+        with no_threads():
             made = beside.submit(meanwhile)
-            for task in large:
-                yield 1, stage_large(task, journal.part(task.run_no, round_), pool, jobs + 1)
-            for chunk, part in named:
-                waiting[pool.submit(stage_sets, chunk, part)] = len(chunk)
-                if len(waiting) > 2 * jobs:
-                    yield from _finished(waiting)
-            while waiting:
-                yield from _finished(waiting)
-            made.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for task in large:
+            staged = _stage_large(task, parts, pool, jobs + 1)
+            yield 0 if staged.lost else 1, staged
+        yield from _stage_chunks(chunks, parts, pool, 2 * jobs)
+        made.result()
 
 
-def _nothing() -> None:
-    """Do nothing, in a worker."""
+def stage_alone(task: Task, parts: Parts) -> Staged:
+    """Stage a set that a worker was lost with, in a worker of its own.
+
+    Raises:
+        OSError: as `stage_tasks`.
+    """
+    import ingest.staging.arrow_rows  # noqa: F401
+    from ingest.staging.pool import Workers
+    from ingest.staging.stage import Staged, is_large
+
+    result = Staged()
+    with Workers(1, parts.at_hand) as pool:
+        if is_large(task.dump_set):
+            result.add(_stage_large(task, parts, pool, 2))
+        else:
+            for _, staged in _stage_chunks([[task]], parts, pool, 1):
+                result.add(staged)
+    return result
 
 
-def _finished(waiting: dict[Future[Staged], int]) -> Iterator[tuple[int, Staged]]:
-    done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-    for future in done:
-        yield waiting.pop(future), future.result()
+def give_up(tasks: Sequence[Task]) -> Staged:
+    """Reject sets that something was lost with again and again."""
+    from ingest.staging.stage import Staged, lost
+
+    return Staged(rejected=[lost(task.dump_set) for task in tasks])
+
+
+def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Staged:
+    from ingest.staging.large import stage_large
+    from ingest.staging.pool import WorkerLost
+    from ingest.staging.stage import Staged
+
+    part = parts.new(task.run_no)
+    try:
+        with reading(task.dump_set):
+            return stage_large(task, part, pool, in_flight)
+    except WorkerLost as error:
+        remove_attempt(part)
+        pool.revive()
+        return Staged(lost=[(task, str(error))])
+
+
+def _stage_chunks(
+    chunks: Sequence[list[Task]], parts: Parts, pool: Workers, at_once: int
+) -> Iterator[tuple[int, Staged]]:
+    """Stage chunks, each as a part; one whose worker is lost again without the set that was at hand."""
+    from ingest.staging.pool import WorkerLost
+    from ingest.staging.stage import Staged, stage_sets
+
+    todo = deque(chunks)
+    waiting: dict[Future[Staged], tuple[list[Task], str]] = {}
+    while todo or waiting:
+        while todo and len(waiting) <= at_once:
+            chunk = todo.popleft()
+            part = parts.new(chunk[0].run_no)
+            waiting[pool.submit(stage_sets, chunk, part)] = chunk, part
+        done, _ = wait(waiting, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
+        if not done:
+            yield 0, Staged()  # for what the caller does by the clock
+        for future in done:
+            chunk, part = waiting.pop(future)
+            try:
+                yield len(chunk), future.result()
+            except WorkerLost as error:
+                remove_attempt(part)
+                suspect, rest = _part_with(chunk, error)
+                if suspect is not None:
+                    yield 0, Staged(lost=[(suspect, str(error))])
+                todo.extendleft(rest)
+                pool.revive()
+
+
+def _part_with(chunk: list[Task], error: WorkerLost) -> tuple[Task | None, list[list[Task]]]:
+    """Return the set that was at hand, and the rest of the chunk; halves where it was none."""
+    if error.at_hand is not None:
+        for task in chunk:
+            if place_of(task.dump_set) == error.at_hand.place:
+                return task, [rest] if (rest := [one for one in chunk if one is not task]) else []
+    if len(chunk) == 1:
+        return chunk[0], []
+    middle = len(chunk) // 2
+    return None, [chunk[:middle], chunk[middle:]]
 
 
 def _chunks(tasks: Sequence[Task], jobs: int) -> Iterator[list[Task]]:
@@ -135,29 +200,3 @@ def _chunks(tasks: Sequence[Task], jobs: int) -> Iterator[list[Task]]:
 
 def _size(task: Task) -> int:
     return sum(member.size for member in task.dump_set.members)
-
-
-def _context() -> multiprocessing.context.BaseContext:
-    """Fork where that is safe: no thread runs yet, and a child starts with all modules loaded."""
-    return multiprocessing.get_context("fork" if os.uname().sysname == "Linux" else "spawn")
-
-
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone."""
-    import signal
-    import threading
-    from multiprocessing.connection import wait as wait_for
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Rows are lists and tuples by the million, none of them in a cycle: to look for cycles took a tenth of
-    # a worker's time.
-    gc.freeze()
-    gc.set_threshold(1_000_000, 20, 20)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_parent() -> None:
-        wait_for([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()
