@@ -593,7 +593,7 @@ def test_staged_work_completes_the_run_it_belongs_to(
         site.load()
     # The analyst deletes one run and gives the other a new number: what was planned for 2 is 7 now.
     writer.run("DELETE FROM runs WHERE stem NOT LIKE 'module%'")
-    for table in ("runs", "run_files"):
+    for table in ("run_files", "runs"):
         writer.run(f"UPDATE {table} SET run_id = 7 WHERE run_id = (SELECT run_id FROM runs)")
     writer.close()
     site.load(rehash=True)
