@@ -1,4 +1,5 @@
 -- title: Contents of one allocation
+-- topic: arenas
 -- question: What is in allocation N, for example the one that an out-of-memory message names?
 -- note: Shows one allocation: of the selected runs, the largest one with that number, or the largest of all without a number.
 --   Values at one offset share memory or take turns; do not add up their sizes.
@@ -34,7 +35,7 @@ SELECT
     c.allocation_index,
     v.size_bytes,
     v.offset_bytes,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    value_name(v.instruction, v.shape_index) AS "value",
     source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.opcode,
     v.shape,

@@ -1,4 +1,5 @@
 -- title: New, vanished and grown buffers between two versions
+-- topic: comparing
 -- question: Which buffers at the peak are new, gone, grown or shrunk between two sets of runs, by shape and producer?
 -- needs: ranges
 -- note: Modules are paired as in peak_growth. Buffers are matched by shape, opcode and operation name, never by value id or

@@ -1,4 +1,5 @@
 -- title: Buffers of collectives
+-- topic: peak
 -- question: Which buffers come from all-gather, all-reduce and other collectives, and which of them are live at the peak?
 -- note: An instruction is a collective by its opcode, or because this result of the fusion or asynchronous call is made
 --   from a collective in what it calls, which only HLO text or protobuf show; without them a fusion is taken by its name.
@@ -49,7 +50,7 @@ SELECT
     f.collective,
     v.size_bytes,
     CASE WHEN r.peak_time IS NOT NULL THEN coalesce(p.bytes_at_peak, 0) END AS bytes_at_peak,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    value_name(v.instruction, v.shape_index) AS "value",
     source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.shape,
     v.op_name,

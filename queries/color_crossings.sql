@@ -1,4 +1,5 @@
 -- title: Buffers that cross a memory space
+-- topic: layout
 -- question: Which buffers lie in an allocation of another color than their own?
 -- note: Since jaxlib 0.11 a dump lists such reuse; a separate color for temporaries on a GPU shows here as well.
 -- example: --top 5
@@ -36,7 +37,7 @@ SELECT
     x.value_color,
     a.color AS allocation_color,
     x.printed,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    value_name(v.instruction, v.shape_index) AS "value",
     v.shape,
     v.allocation_index,
     a.kind,

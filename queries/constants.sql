@@ -1,4 +1,5 @@
 -- title: Constants
+-- topic: arenas
 -- question: Which constants are embedded in the program, and how big are they?
 -- note: A row is an allocation, with the largest constant in it. Not every backend puts constants in allocations of their own.
 -- example: --top 5

@@ -1,4 +1,5 @@
 -- title: Formats of the dumps
+-- topic: housekeeping
 -- question: Which formats of dumps are loaded, and which sections are missing?
 -- note: XLA stamps no version on a dump; a format is the list of features that its text showed.
 -- example: --top 5

@@ -1,4 +1,5 @@
 -- title: Will it fit
+-- topic: peak
 -- question: Which modules fit in a memory of so many GiB?
 -- note: Needed is the sum of the allocations in one physical memory, whatever their colors: GPU temporaries of a color of
 --   their own lie in device memory like all else, TPU buffers pinned on the host do not (block memory_spaces). Of an unknown

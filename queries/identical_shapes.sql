@@ -1,4 +1,5 @@
 -- title: Identical shapes at once
+-- topic: layout
 -- question: How many buffers of one shape are live at the peak at once?
 -- needs: ranges
 -- note: Many equal buffers at once often mean that a loop or a batch is kept whole. Bytes shared by several values count once.

@@ -1,4 +1,5 @@
 -- title: In place or copied
+-- topic: sharing
 -- question: Which updates of a part of an array, and which copies, work in place and which need a second buffer?
 -- needs: uses
 -- note: Looked at are dynamic-update-slice, scatter, fusions named after them, and copy. In place means that the result lies
@@ -46,7 +47,7 @@ operands AS (
         u.value_id,
         bool_or(o.allocation_index = u.allocation_index AND o.offset_bytes = u.offset_bytes) AS shared,
         arg_min(
-            CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END,
+            value_name(o.instruction, o.shape_index),
             (o.allocation_index <> u.allocation_index OR o.offset_bytes <> u.offset_bytes, u.operand_number, o.value_id)
         ) AS operand
     FROM read_by AS u
@@ -59,7 +60,7 @@ judged AS (
         u.run_id,
         CASE o.shared WHEN true THEN 'in place' WHEN false THEN 'copied' END AS verdict,
         u.size_bytes,
-        CASE WHEN u.shape_index = '{}' THEN u.instruction ELSE u.instruction || u.shape_index END AS "value",
+        value_name(u.instruction, u.shape_index) AS "value",
         o.operand,
         u.shape,
         source_text(u.source_file, u.source_line, u.source_via) AS source,

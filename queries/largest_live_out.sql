@@ -1,4 +1,5 @@
 -- title: Largest live-out buffers
+-- topic: lifetime
 -- question: Which buffers that outlive the program are the largest, by memory space (color) or by TPU tiling?
 -- note: A row is an allocation, so a donated parameter and its result count once. An allocation can hold several values
 --   in turn; the one shown is the one that leaves the program. --by gives the largest of each color or tiling.
@@ -21,52 +22,38 @@
 -- column allocation_index BIGINT: number of the allocation
 -- column module VARCHAR: module of the run
 PREPARE largest_live_out AS
-WITH chosen AS (
-    -- What can be ranked without looking at values is cut first.
-    SELECT a.run_id, a.allocation_index, a.size_bytes, a.color, a.kind, r.backend, r.module
+WITH shown AS (
+    SELECT
+        a.*,
+        r.backend,
+        r.module,
+        CASE $by WHEN 'color' THEN a.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END AS ranked_with
     FROM selected_runs($run, $label, $module) AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND a.maybe_live_out
-    WHERE $color IS NULL OR a.color = $color
-    ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index
-    LIMIT CASE WHEN $by = 'all' AND $tiling IS NULL THEN $top END
-),
-leaving AS (
-    -- live_out_values of those only.
-    SELECT
-        c.run_id,
-        c.allocation_index,
-        arg_max(v.value_id, (coalesce(g.end_time, -1), v.size_bytes, v.value_id)) AS value_id
-    FROM chosen AS c
-    JOIN "values" AS v ON v.run_id = c.run_id AND v.allocation_index = c.allocation_index
-    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    GROUP BY c.run_id, c.allocation_index
+    LEFT JOIN "values" AS v ON v.run_id = a.run_id AND v.value_id = a.live_out_value_id
+    WHERE ($color IS NULL OR a.color = $color)
+      AND ($tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling)
+    QUALIFY row_number() OVER (PARTITION BY ranked_with ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index)
+        <= coalesce($top, 9223372036854775807)
 )
 SELECT
-    c.run_id,
-    c.size_bytes,
-    c.color,
+    a.run_id,
+    a.size_bytes,
+    a.color,
     v.tiling,
     v.shape,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
-    c.kind,
+    value_name(v.instruction, v.shape_index) AS "value",
+    a.kind,
     source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.op_name,
     v.opcode,
     s.space,
-    c.allocation_index,
-    c.module
-FROM chosen AS c
-LEFT JOIN leaving AS l ON l.run_id = c.run_id AND l.allocation_index = c.allocation_index
-LEFT JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
-LEFT JOIN memory_spaces AS s ON s.backend = c.backend AND s.color = c.color
-WHERE $tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling
-QUALIFY row_number() OVER (
-    PARTITION BY CASE $by WHEN 'color' THEN c.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END
-    ORDER BY c.size_bytes DESC, c.run_id, c.allocation_index
-) <= coalesce($top, 9223372036854775807)
-ORDER BY
-    CASE $by WHEN 'color' THEN c.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END,
-    c.size_bytes DESC, c.run_id, c.allocation_index;
+    a.allocation_index,
+    a.module
+FROM shown AS a
+LEFT JOIN "values" AS v ON v.run_id = a.run_id AND v.value_id = a.live_out_value_id
+LEFT JOIN memory_spaces AS s ON s.backend = a.backend AND s.color = a.color
+ORDER BY a.ranked_with, a.size_bytes DESC, a.run_id, a.allocation_index;
 
 EXECUTE largest_live_out(
     top := 20, by := 'all', color := NULL, tiling := NULL, run := NULL, label := NULL, module := NULL);

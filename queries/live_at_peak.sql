@@ -1,4 +1,5 @@
 -- title: Live at the peak
+-- topic: peak
 -- question: What is live at the peak of a module, biggest first, and which operation and source line made it?
 -- needs: ranges
 -- note: The peak is recomputed from live ranges and allocated sizes; the dump's own "(peak)" slot can be wrong. Bytes

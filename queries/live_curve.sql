@@ -1,4 +1,5 @@
 -- title: Live bytes over the program
+-- topic: peak
 -- question: How many bytes are live at each point of the schedule, and where are the local peaks?
 -- needs: ranges
 -- note: Shows one run: the selected one with the highest peak. A row is a slot at which the figure changes; it stays the same

@@ -1,4 +1,5 @@
 -- title: Load failures
+-- topic: housekeeping
 -- question: Which dumps failed to load, where and why?
 -- note: The newest reject of each file, until a later import loads that file; the table rejects keeps all. What failed to
 --   load is no run: --run and --label select nothing here, --module looks at the file's name.

@@ -1,4 +1,5 @@
 -- title: Long-lived large buffers
+-- topic: lifetime
 -- question: Which results of operations hold much memory for long, and which last use holds them?
 -- needs: ranges
 -- note: Ranked by size times slots. Parameters and constants, which live throughout anyway, are left out, and so are results
@@ -90,7 +91,7 @@ SELECT
     l.run_id,
     l.size_bytes,
     l.slots,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    value_name(v.instruction, v.shape_index) AS "value",
     u.instruction AS last_use,
     source_text(v.source_file, v.source_line, v.source_via) AS source,
     v.op_name,

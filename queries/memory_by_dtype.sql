@@ -1,4 +1,5 @@
 -- title: Memory by element type
+-- topic: peak
 -- question: Which element types fill the memory at the peak: is low precision really used?
 -- needs: ranges
 -- note: Bytes live at the peak, each byte once, padding included. The module with the highest peak comes first.

@@ -1,4 +1,5 @@
 -- title: Memory by opcode
+-- topic: peak
 -- question: Which kinds of operation made what is live at the peak?
 -- needs: ranges
 -- note: Bytes live at the peak, each byte once, padding included. The module with the highest peak comes first.

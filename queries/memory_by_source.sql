@@ -1,4 +1,5 @@
 -- title: Memory by source line or operation
+-- topic: peak
 -- question: Which source line, operation name or named scope owns the memory at the peak?
 -- needs: ranges
 -- note: Bytes live at the peak, each byte once. What the dump does not say is NULL: jaxlib 0.8 and later name the source

@@ -1,4 +1,5 @@
 -- title: Padding by shape and tiling
+-- topic: layout
 -- question: How many bytes are padding, and which shape and tiling cause it?
 -- note: Values that share an address are one buffer. Padding at the peak counts each byte once and is memory that you
 --   would win; it is NULL without live ranges. Tuples have no padding to speak of and are left out. A bounded dynamic

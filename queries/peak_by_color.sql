@@ -1,4 +1,5 @@
 -- title: Peak by memory space
+-- topic: peak
 -- question: What is the peak of each module in each memory space (color)?
 -- needs: ranges
 -- note: Each memory space has a peak of its own, at a slot of its own; their sum can exceed the peak of the run.

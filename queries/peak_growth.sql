@@ -1,4 +1,5 @@
 -- title: Growth of the peak between two versions
+-- topic: comparing
 -- question: Which modules' peaks grew or shrank between two sets of runs, for example two versions of jaxlib?
 -- note: Modules are matched by name and backend; of several runs of one name on a side, the one of the newest import with the highest
 --   peak stands for it. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without

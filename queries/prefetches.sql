@@ -1,4 +1,5 @@
 -- title: Prefetches
+-- topic: lifetime
 -- question: Which copies between memory spaces run ahead of their use, how large are they and how long do they take up memory?
 -- needs: ranges
 -- note: A pair of copy-start and copy-done (or slice-start and slice-done) moves data while other instructions run. Slots in
@@ -59,7 +60,7 @@ sources AS (
         c.run_id,
         c.value_id,
         arg_min(
-            CASE WHEN o.shape_index = '{}' THEN o.instruction ELSE o.instruction || o.shape_index END, o.value_id
+            value_name(o.instruction, o.shape_index), o.value_id
         ) AS "value",
         arg_min(a.color, o.value_id) AS color
     FROM largest AS c
@@ -73,7 +74,7 @@ SELECT
     c.size_bytes,
     o.color AS from_color,
     c.to_color,
-    CASE WHEN c.shape_index = '{}' THEN c.instruction ELSE c.instruction || c.shape_index END AS "value",
+    value_name(c.instruction, c.shape_index) AS "value",
     d.done_time - c.start_time - 1 AS slots_in_flight,
     c.end_time - c.start_time + 1 AS held_slots,
     d.first_use,

@@ -1,4 +1,5 @@
 -- title: Recent runs
+-- topic: housekeeping
 -- question: Which runs does the database hold, newest first, and how big is each?
 -- note: peak_bytes is the most that is live at one slot; total_bytes the sum of all allocations, which no device needs at once.
 -- example: --top 5

@@ -1,4 +1,5 @@
 -- title: Rematerialization
+-- topic: lifetime
 -- question: Did rematerialization do anything, and how much of the recomputed data is live at the peak?
 -- note: XLA's own pass leaves '.remat' in instruction names, jax.checkpoint leaves 'rematted_computation' in operation names.
 --   Whether it helped is told by peak_growth between a run with and a run without it.

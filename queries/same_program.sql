@@ -1,4 +1,5 @@
 -- title: Same program or not
+-- topic: comparing
 -- question: Which runs are the same program?
 -- note: With the HLO text or the protobuf beside a dump, the fingerprint is of the module: opcodes, operands, shapes,
 --   attributes and constants of all instructions in the order in which they run, without names, numbers and metadata.

@@ -1,4 +1,5 @@
 -- title: Shared slots
+-- topic: sharing
 -- question: Which values take turns in one place of memory, and how often is it reused?
 -- note: A slot is an address: an allocation and an offset. A value whose bytes another one takes over in place (the state of
 --   a loop, an in-place update) is an alias of it, not a turn: a turn begins where the slot was free, and lasts through all
@@ -35,7 +36,7 @@ named AS (
         s.offset_bytes,
         arg_min(v.instruction, (-v.size_bytes, v.value_id)) AS largest,
         arg_min(v.shape, (-v.size_bytes, v.value_id)) AS shape,
-        array_to_string(list_slice(list(v.instruction || CASE WHEN v.shape_index = '{}' THEN '' ELSE v.shape_index END
+        array_to_string(list_slice(list(value_name(v.instruction, v.shape_index)
             ORDER BY v.value_id), 1, 10), ' ') AS names
     FROM shown AS s
     JOIN "values" AS v ON v.run_id = s.run_id AND v.allocation_index = s.allocation_index

@@ -1,4 +1,5 @@
 -- title: Thread-local scratch
+-- topic: arenas
 -- question: How much of a module's total is thread-local scratch of scalar computations?
 -- note: The dump's total counts it (4 KiB for each scalar on older TPU versions), though a device never allocates it.
 -- example: --top 5

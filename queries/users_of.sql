@@ -1,4 +1,5 @@
 -- title: Users of a buffer
+-- topic: lifetime
 -- question: Which instructions use a buffer, and as which operand?
 -- needs: uses
 -- note: The name is the defining instruction, with the shape index where the result is a tuple; a glob finds several. Without
@@ -21,7 +22,7 @@ PREPARE users_of AS
 WITH wanted AS (
     SELECT
         v.run_id, v.value_id, v.size_bytes, v.shape, r.module,
-        CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value"
+        value_name(v.instruction, v.shape_index) AS "value"
     FROM (
         SELECT x.run_id, x.value_id
         FROM selected_runs($run, $label, $module) AS c

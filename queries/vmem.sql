@@ -1,4 +1,5 @@
 -- title: What fills VMEM
+-- topic: arenas
 -- question: What lies in VMEM, S(1), at the slot where it is fullest?
 -- needs: ranges
 -- note: VMEM is color 1 on a TPU (CMEM, color 3, on v4); on other backends a color means something else. The module with
@@ -86,7 +87,7 @@ SELECT
     p.run_id,
     p.bytes,
     100.0 * p.bytes / nullif(p.fullest_bytes, 0) AS percent,
-    CASE WHEN p.shape_index = '{}' THEN p.instruction ELSE p.instruction || p.shape_index END AS "value",
+    value_name(p.instruction, p.shape_index) AS "value",
     p.shape,
     p.op_name,
     p.opcode,

@@ -1,4 +1,5 @@
 -- title: What the last import brought
+-- topic: housekeeping
 -- question: What changed since an earlier import: which modules are new, and which changed their memory?
 -- note: A run is compared with the newest run of the same module and backend from an earlier import (of several, the one with the
 --   highest peak). again: that content was loaded before.

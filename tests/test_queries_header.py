@@ -9,7 +9,7 @@ import pytest
 
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary, read_blocks
-from ingest.query.catalog import find_catalog, shipped
+from ingest.query.catalog import TOPICS, by_topic, find_catalog, shipped
 from ingest.query.header import Column, Parameter, parse_query, read_query
 
 HEADER = """-- title: Big ones
@@ -180,3 +180,24 @@ def test_an_unknown_query_gets_suggestions() -> None:
     """A name with a slip is answered with those that look like it."""
     with pytest.raises(UsageError, match="did you mean largest_live_out"):
         shipped().load("largest_liveout")
+
+
+def test_a_query_is_listed_under_its_topic(tmp_path: Path) -> None:
+    """Topics of the shipped queries first, a team's own after them, queries without a topic last."""
+    files = {"a": "", "b": "-- topic: copies\n", "c": "-- topic: sharing\n", "d": "-- topic: peak\n"}
+    for name, topic in files.items():
+        text = f"-- title: T\n{topic}-- question: Q?\n-- column i BIGINT: a number\nSELECT 1 AS i\n"
+        (tmp_path / f"{name}.sql").write_text(text)
+    queries = [read_query(tmp_path / f"{name}.sql") for name in files]
+    assert [(topic, [query.name for query in group]) for topic, group in by_topic(queries)] == [
+        ("peak", ["d"]),
+        ("sharing", ["c"]),
+        ("copies", ["b"]),
+        ("other", ["a"]),
+    ]
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_every_shipped_query_has_a_topic(name: str) -> None:
+    """The list of queries has no group of leftovers."""
+    assert shipped().load(name).topic in TOPICS

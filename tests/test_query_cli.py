@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
 from ingest.errors import XbufError
-from ingest.query.catalog import shipped
+from ingest.query.catalog import TOPICS, shipped
 from tests.query_databases import load_demonstration
 
 
@@ -58,11 +58,13 @@ def run(demonstration_file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_alone_it_lists_the_queries(run: Run) -> None:
-    """One line for each query, with its title."""
+    """One line for each query, with its title, below the line of its topic."""
     answer = run("query")
     assert answer.code == 0
     lines = answer.out.splitlines()
-    assert [line.split()[0] for line in lines] == list(shipped())
+    assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == list(shipped())
+    assert [line for line in lines if not line.startswith("  ")] == [f"{topic}:" for topic in TOPICS]
+    assert lines[lines.index("arenas:") + 1].startswith("  allocation_contents ")
     assert any(line.endswith("  Largest live-out buffers") for line in lines)
     assert max(len(line) for line in lines) <= 80
 

@@ -17,7 +17,7 @@ from ingest.cli.interrupts import reading
 from ingest.cli.streams import echo, flush_stdout, say, writing_stdout
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError, XbufError
-from ingest.query.catalog import Catalog, find_catalog
+from ingest.query.catalog import Catalog, by_topic, find_catalog
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
 
 if TYPE_CHECKING:
@@ -150,8 +150,9 @@ class _QueryGroup(click.Group):
         return name, command, args[1:]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Queries"):
-            formatter.write_dl([(query.name, query.title) for query in _catalog(ctx).load_all()])
+        for topic, queries in by_topic(_catalog(ctx).load_all()):
+            with formatter.section(f"Queries: {topic}"):
+                formatter.write_dl([(query.name, query.title) for query in queries])
 
 
 @click.group(
@@ -171,7 +172,7 @@ class _QueryGroup(click.Group):
 )
 @click.pass_context
 def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
-    """Ask a saved question; without a name, list them all.
+    """Ask a saved question; without a name, list them all by topic.
 
     `xbuf query NAME --help` tells what a query answers, its columns and its options. A file of your own
     runs by its path.
@@ -183,8 +184,10 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
     if ctx.invoked_subcommand is None:
         queries = find_catalog(folders).load_all()
         width = max(len(saved.name) for saved in queries)
-        for saved in queries:
-            echo(f"{saved.name:<{width}}  {saved.title}")
+        for topic, group in by_topic(queries):
+            echo(f"{topic}:")
+            for saved in group:
+                echo(f"  {saved.name:<{width}}  {saved.title}")
 
 
 @click.command("sql")

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ingest.dump.liveness import Intervals, Liveness, allocation_peaks, by_allocation, measure
+from ingest.dump.liveness import Intervals, Liveness, allocation_peaks, by_allocation
 
 __all__ = ["NOT_RANGED", "Occupancy", "Placed", "occupancies"]
 
@@ -125,33 +125,14 @@ def _peaks(intervals: Intervals, liveness: Liveness) -> dict[int, _Peak]:
         released = size if start < intervals.end[one] else 0
         peaks[intervals.allocation[one]] = _Peak(start, size, released)
     if together:
-        sharing = {intervals.allocation[number] for pair in liveness.overlaps for number in pair}
         some = Intervals(*(_chosen(column, together) for column in intervals))
         gained, handover = (_chosen(column, together) for column in (liveness.gained, liveness.handover))
-        released_peaks = _released_peaks(some, sharing)
+        # What a value frees is then gone in the slot of its end, where it was gone in the next one.
+        sooner = some._replace(end=array("q", (end - 1 for end in some.end)))
+        released_peaks = allocation_peaks(sooner, gained, handover)
         for owner, (time, live) in allocation_peaks(some, gained, handover).items():
-            peaks[owner] = _Peak(time, live, released_peaks.get(owner, (0, 0))[1])
+            peaks[owner] = _Peak(time, live, released_peaks[owner][1])
     return peaks
-
-
-def _released_peaks(intervals: Intervals, sharing: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Return the peak of each allocation for ranges that end a slot earlier; empty ranges hold nothing.
-
-    Values that share bytes in one slot only, as nearly all do that share any, share none then; `sharing` are
-    the allocations of the others.
-    """
-    ends = intervals.end
-    lasting = [number for number, start in enumerate(intervals.start) if start < ends[number]]
-    shorter = Intervals(*(_chosen(column, lasting) for column in intervals))
-    shorter = shorter._replace(end=array("q", (end - 1 for end in shorter.end)))
-    gained, handover = array("q", shorter.size), array("q", bytes(8 * len(lasting)))
-    numbers = [number for number, owner in enumerate(shorter.allocation) if owner in sharing]
-    if numbers:
-        some = Intervals(*(_chosen(column, numbers) for column in shorter))
-        found = measure(some, max(some.end) + 1)
-        for number, new, handed in zip(numbers, found.gained, found.handover, strict=True):
-            gained[number], handover[number] = new, handed
-    return allocation_peaks(shorter, gained, handover)
 
 
 def _chosen(column: Sequence[int], numbers: Iterable[int]) -> array[int]:

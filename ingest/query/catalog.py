@@ -7,12 +7,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from ingest.errors import UsageError
 from ingest.query.header import SavedQuery, read_query
 from ingest.resources import queries_dir
 
-__all__ = ["Catalog", "did_you_mean", "find_catalog", "shipped"]
+__all__ = ["TOPICS", "Catalog", "by_topic", "did_you_mean", "find_catalog", "shipped"]
+
+TOPICS: Final = ("peak", "arenas", "layout", "lifetime", "sharing", "comparing", "housekeeping")
+"""Topics of the shipped queries, in the order of the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,15 @@ def find_catalog(folders: Sequence[Path] = ()) -> Catalog:
             if paths.setdefault(name, path) != path:
                 raise UsageError(f"{path}: there is already a query '{name}': {paths[name]}")
     return Catalog(paths)
+
+
+def by_topic(queries: Iterable[SavedQuery]) -> list[tuple[str, list[SavedQuery]]]:
+    """Group queries: the topics of the shipped ones, then a team's own, then queries without a topic."""
+    groups: dict[str, list[SavedQuery]] = {}
+    for query in queries:
+        groups.setdefault(query.topic, []).append(query)
+    own = sorted(groups.keys() - {*TOPICS, ""})
+    return [(topic or "other", groups[topic]) for topic in (*TOPICS, *own, "") if topic in groups]
 
 
 def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ingest.query.blocks import Block, read_blocks
+from ingest.query.catalog import by_topic
 from ingest.query.formats import write_text
 from ingest.query.header import NARROWING, Column, Parameter, SavedQuery, Value
 from ingest.query.install import call
@@ -67,6 +68,7 @@ FILE.sql` runs one by its path. A file is a comment header and one statement wit
 
 ```sql
 -- title: Big copies
+-- topic: copies
 -- question: Which copies are larger than a limit?
 -- parameter least BIGINT [bytes] = 1048576: smallest copy to show
 -- column run_id BIGINT: number of the run
@@ -82,7 +84,8 @@ ORDER BY v.size_bytes DESC
 Types of parameters are BIGINT, DOUBLE, VARCHAR and BOOLEAN; `[bytes]` lets the command line take `16MiB`;
 `= 'a' in (a, b)` lists the choices. Units of columns are bytes, slots, count, percent and ratio. `-- needs:
 ranges` (or uses) lets an empty result say that the dumps lack that section, `-- note:` is a caveat that goes
-with the numbers, `-- example: --least 16MiB` ends the help text. Between `PREPARE NAME AS` and
+with the numbers, `-- example: --least 16MiB` ends the help text, and
+`xbuf query` lists it under its `-- topic:`. Between `PREPARE NAME AS` and
 `; EXECUTE NAME(least := 1048576, run := NULL, ...);` the file also runs with `.read` in a shell, as the
 shipped ones do. Header and statement are checked against each other.
 
@@ -105,7 +108,9 @@ def reference(connection: duckdb.DuckDBPyConnection, queries: Sequence[SavedQuer
     """Write the page; the results come from the database of `connection`."""
     blocks = "\n".join(f"- `{_name(block)}`: {block.title}" for block in read_blocks())
     parts = [_INTRO.format(width=_WIDTH, blocks=blocks)]
-    parts += [f"- [`{query.name}`](#{query.name}): {query.question}" for query in queries]
+    for topic, group in by_topic(queries):
+        parts.append(f"\n**{topic}**\n")
+        parts += [f"- [`{query.name}`](#{query.name}): {query.question}" for query in group]
     for query in queries:
         parts.append("\n" + _entry(connection, query))
     return "\n".join(parts) + "\n"

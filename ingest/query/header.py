@@ -1,6 +1,7 @@
 """Read a query file: a comment header that describes one DuckDB statement.
 
     -- title: Largest constants
+    -- topic: arenas
     -- question: Which constants are embedded, and how big are they?
     -- needs: ranges
     -- note: a caveat that travels with the numbers
@@ -43,7 +44,7 @@ _TAKEN = ("db", "format", "help", "output", "queries", "sql", "unsafe", "width")
 _PARAMETER_TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN")
 _UNITS = ("bytes", "slots", "count", "percent", "ratio")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_FIELD = re.compile(r"--\s?(?:(title|question|note|needs|example):|(parameter|column)\s)\s*(.*)")
+_FIELD = re.compile(r"--\s?(?:(title|topic|question|note|needs|example):|(parameter|column)\s)\s*(.*)")
 _PARAMETER = re.compile(
     r"(?P<name>\w+)\s+(?P<type>\w+)(?:\s+\[(?P<unit>\w+)\])?\s*=\s*(?P<default>'(?:[^']|'')*'|[^\s:]+)"
     r"(?:\s+in\s+\((?P<choices>[^)]*)\))?\s*:\s*(?P<text>.+)"
@@ -95,6 +96,7 @@ class SavedQuery:
         sql: the statement with `$name` parameters, without a semicolon.
         parameters: declared parameters, then those of run, label and module that the statement uses.
         needs: sections without which a run has no rows.
+        topic: under which the list of queries shows it; empty for none.
     """
 
     name: str
@@ -105,6 +107,7 @@ class SavedQuery:
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
+    topic: str = ""
     note: str = ""
     example: str = ""
     sha256: str = ""
@@ -205,6 +208,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
         parameters=every,
         columns=tuple(columns),
         needs=needs,
+        topic=fields.get("topic", ""),
         note=fields.get("note", ""),
         example=fields.get("example", ""),
         sha256=hashlib.sha256(text.encode()).hexdigest(),
@@ -245,7 +249,8 @@ def _fields(lines: list[str], path: Path) -> list[tuple[int, str, str]]:
         elif found and line.strip() not in ("", "--"):
             raise UsageError(
                 f"{path}:{number}: not a header line: {line.strip()!r}; one begins with '-- title:', "
-                "'-- question:', '-- needs:', '-- note:', '-- example:', '-- parameter' or '-- column'"
+                "'-- topic:', '-- question:', '-- needs:', '-- note:', '-- example:', '-- parameter' or"
+                " '-- column'"
             )
     return found
 

@@ -11,8 +11,15 @@
 -- column packed_bytes BIGINT: Sum of the sizes of all values placed in it: shows reuse, is not memory.
 -- column packed_values BIGINT: Values placed in it, count.
 CREATE OR REPLACE VIEW arena_occupancy AS
-FROM occupancy_of((
-    SELECT list({'run_id': a.run_id, 'allocation_index': a.allocation_index})
-    FROM allocations AS a
-    WHERE a.kind = 'temp'
-));
+SELECT
+    a.run_id,
+    a.allocation_index,
+    a.color,
+    a.size_bytes,
+    a.live_peak_time AS fullest_time,
+    a.live_peak_bytes AS peak_bytes,
+    a.released_peak_bytes,
+    a.placed_bytes AS packed_bytes,
+    a.placed_values AS packed_values
+FROM allocations AS a
+WHERE a.kind = 'temp';

@@ -24,7 +24,7 @@ CREATE OR REPLACE VIEW buffers_at_peak AS
 SELECT
     v.run_id,
     v.value_id,
-    CASE WHEN v.shape_index = '{}' THEN v.instruction ELSE v.instruction || v.shape_index END AS "value",
+    value_name(v.instruction, v.shape_index) AS "value",
     g.peak_bytes AS bytes_at_peak,
     r.peak_time,
     v.allocation_index,

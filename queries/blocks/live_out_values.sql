@@ -5,12 +5,6 @@
 -- column allocation_index BIGINT: Number of the allocation.
 -- column value_id BIGINT: Id of the value within the run.
 CREATE OR REPLACE VIEW live_out_values AS
-SELECT
-    v.run_id,
-    v.allocation_index,
-    arg_max(v.value_id, (coalesce(g.end_time, -1), v.size_bytes, v.value_id)) AS value_id
+SELECT a.run_id, a.allocation_index, a.live_out_value_id AS value_id
 FROM allocations AS a
-JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-WHERE a.maybe_live_out
-GROUP BY v.run_id, v.allocation_index;
+WHERE a.live_out_value_id IS NOT NULL;
