@@ -59,7 +59,10 @@ _DEEP_SQL = (
     " CASE i.range % 4 WHEN 0 THEN '{}' END AS parameter_shape_index,"
     " i.range % 4 = 1 AS maybe_live_out, i.range % 4 = 2 AS is_preallocated_temp, false AS is_constant,"
     " false AS is_thread_local,"
-    " CASE i.range % 4 WHEN 0 THEN 'parameter' WHEN 1 THEN 'output' ELSE 'temp' END AS kind)"
+    " CASE i.range % 4 WHEN 0 THEN 'parameter' WHEN 1 THEN 'output' ELSE 'temp' END AS kind,"
+    " CASE i.range % 4 WHEN 0 THEN i.range END AS parameter_value_id,"
+    " CASE i.range % 4 WHEN 1 THEN i.range END AS live_out_value_id,"
+    " $n AS live_peak_time, 64 AS live_peak_bytes, 64 AS released_peak_bytes)"
     " FROM (FROM allocations LIMIT 1) AS a, range($n) AS i"
     " WHERE i.range % 4 < 2 OR (i.range % 4 = 2 AND i.range < 400)",
     'INSERT INTO "values" SELECT v.* REPLACE ($run AS run_id, i.range AS value_id,'
