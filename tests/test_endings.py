@@ -72,7 +72,7 @@ def strike_in(target: str, when: str = "before") -> str:
         ("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded"),
         ("ingest.pipeline.importer.load_journal", "before", "1 dump is read and kept"),
         ("ingest.pipeline.importer.load_journal", "after", "1 dump is read and kept"),
-        ("ingest.pipeline.importer.keep_known", "after", "1 dump"),
+        ("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded"),
         ("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded"),
         ("ingest.cli.ingest._as_text", "after", "1 dump was loaded"),
         ("ingest.cli.ingest.flush_stdout", "after", ""),

@@ -594,6 +594,68 @@ def test_a_damaged_export_is_refused(
     assert not (tmp_path / "restored.duckdb").exists()
 
 
+def _rewrite(folder: Path, table: str, query: str) -> None:
+    """Replace a table of an export by what a query makes of it, and say so in the manifest."""
+    file = folder / table / "data.parquet"
+    with duckdb.connect() as plain:
+        plain.execute(f"CREATE TABLE t AS FROM '{file}'")
+        plain.execute(query)
+        plain.execute(f"COPY t TO '{file}' (FORMAT parquet)")
+        (rows,) = plain.execute("SELECT count(*) FROM t").fetchall()[0]
+    manifest = json.loads((folder / "xbuf-export.json").read_text())
+    manifest["rows"][table] = rows
+    (folder / "xbuf-export.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("table", "query", "words"),
+    [
+        ("runs", "UPDATE t SET run_id = -run_id", "out of range"),
+        ("runs", "UPDATE t SET run_id = 9223372036854775807 WHERE run_id = 1", "out of range"),
+        ("runs", "INSERT INTO t FROM t WHERE run_id = 1", "two runs of one number"),
+        ("runs", "UPDATE t SET total_bytes = total_bytes + 1", "do not add up to total_bytes"),
+        ("runs", "UPDATE t SET peak_bytes = 1 WHERE peak_bytes > 1", "peak_bytes is not what"),
+        ("runs", "UPDATE t SET dump_dir = NULL", "without a value that all have"),
+        ("runs", "ALTER TABLE t ALTER total_bytes TYPE VARCHAR", "column total_bytes is VARCHAR"),
+        ("runs", "ALTER TABLE t DROP COLUMN stem", "lacks the column stem"),
+        ("imports", "DELETE FROM t WHERE import_id = 1", "runs that belong to no row of imports"),
+        ("values", "UPDATE t SET run_id = 999", "values that belong to no row of runs"),
+        ("values", "UPDATE t SET allocation_index = 12345", "allocations that they do not have"),
+        (
+            "values",
+            "UPDATE t SET offset_bytes = offset_bytes + 1000000000000",
+            "outside of their allocations",
+        ),
+        ("values", "UPDATE t SET size_bytes = -1", "outside of their allocations"),
+        ("values", "INSERT INTO t FROM t LIMIT 1", "two values of one value_id"),
+        ("ranges", "UPDATE t SET end_time = -1", "end before they start"),
+        ("uses", "UPDATE t SET value_id = 123456", "uses of values that are not there"),
+    ],
+)
+def test_an_export_whose_rows_do_not_hold_together_is_refused(
+    exported: Path, tmp_path: Path, table: str, query: str, words: str
+) -> None:
+    """As a dump would be; no database is made and nothing is taken in."""
+    _rewrite(exported, table, query)
+    with pytest.raises(UsageError, match=words):
+        take_in(str(exported), str(tmp_path / "restored.duckdb"))
+    assert not (tmp_path / "restored.duckdb").exists()
+
+
+@pytest.mark.parametrize("place", ["xbuf-export.json", "values/data.parquet"])
+def test_an_export_is_made_of_regular_files(exported: Path, tmp_path: Path, place: str) -> None:
+    """A link could lead anywhere, and a FIFO never ends."""
+    file = exported / place
+    file.rename(tmp_path / "moved")
+    file.symlink_to(tmp_path / "moved")
+    with pytest.raises(UsageError, match="is no regular file"):
+        take_in(str(exported), str(tmp_path / "restored.duckdb"))
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(UsageError, match="is no regular file"):
+        take_in(str(exported), str(tmp_path / "restored.duckdb"))
+
+
 @pytest.mark.parametrize("name", ["a b'\"\n", "[jax] *{a}", "run*", "100%?x#y"])
 def test_an_export_may_lie_at_any_path(database: Path, tmp_path: Path, name: str) -> None:
     """Its name is no pattern: with others beside it that it would match, it is read alone."""

@@ -1,4 +1,4 @@
-"""Examine a database and all that lies beside it; change nothing."""
+"""Examine a database and all that lies beside it; change nothing but what killed queries left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import duckdb
 
 from ingest.database.connect import HEAD, UNBORN, open_database, status
 from ingest.database.import_lock import lock_holder
+from ingest.database.spill import remove_left_over
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked
 from ingest.pipeline.history import read_history
@@ -20,7 +21,7 @@ from ingest.pipeline.journal import count_staged, read_journals, staging_folder
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.version import VERSION
 
-__all__ = ["Finding", "examine"]
+__all__ = ["ROW_CHECKS", "Finding", "examine"]
 
 Level = Literal["ok", "note", "trouble"]
 
@@ -66,7 +67,7 @@ def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> 
     with connection:
         yield _schema(connection)
         yield _queries(connection)
-        for check, text, query in _ROW_CHECKS:
+        for check, text, query in ROW_CHECKS:
             yield _rows(connection, check, text, query)
         yield from _orphans(connection)
         if full:
@@ -76,7 +77,7 @@ def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> 
     yield _history(database)
 
 
-_ROW_CHECKS: Final = (
+ROW_CHECKS: Final = (
     (
         "sums",
         "runs whose allocations do not add up to total_bytes",
@@ -246,6 +247,7 @@ def _beside(database: str) -> Iterator[Finding]:
     place = os.path.realpath(database)
     yield _wal(database, place)
     yield _staging(database)
+    yield _spill(place)
     yield from _space(place)
 
 
@@ -294,6 +296,23 @@ def _staging(database: str) -> Finding:
             "staging", "ok", f"{len(journals)} imports without news wait for the next load to be recorded"
         )
     return Finding("staging", "ok", "nothing waits to be loaded")
+
+
+def _spill(place: str) -> Finding:
+    """Remove what killed processes could not keep in memory, and name what DuckDB shells left."""
+    removed = remove_left_over()
+    shared = f"{place}.tmp"
+    if os.path.isdir(shared):
+        return Finding(
+            "spill",
+            "note",
+            f"{shared}: files of DuckDB shells, which share it; remove it when none is open",
+        )
+    if removed:
+        size = sum(one.file_bytes for one in removed)
+        killed = "a killed process" if len(removed) == 1 else f"{len(removed)} killed processes"
+        return Finding("spill", "note", f"removed {size:,} bytes that {killed} left")
+    return Finding("spill", "ok", "no killed query left files")
 
 
 def _space(place: str) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from ingest.database.tables import RUN_TABLES
 from ingest.database.window import sync
 from ingest.errors import DatabaseError, UsageError
 from ingest.maintenance.change import change_database
+from ingest.maintenance.export_check import check_file, check_rows
 from ingest.pipeline.load import delete_runs
 from ingest.query.install import install_queries
 from ingest.version import VERSION
@@ -114,7 +115,8 @@ def import_export(
     then all keep theirs. So do imports, which are the same when moment and host are.
 
     Raises:
-        UsageError: the directory is no export, or of a newer xbuf.
+        UsageError: the directory is no export, of a newer xbuf, or its rows do not hold together; nothing is
+            taken in.
         DatabaseError: as `change_database`.
     """
     directory = _absolute(directory)
@@ -165,9 +167,12 @@ def _cannot_write(place: str, error: Exception) -> DatabaseError:
 
 
 def _check(directory: str) -> tuple[str, ...]:
-    """Return the tables of an export, once it is sure that it is whole and not from a newer xbuf."""
+    """Return the tables of an export, once it is sure that it is whole, sound and not from a newer xbuf."""
+    manifest_file = os.path.join(directory, _MANIFEST)
+    if os.path.lexists(manifest_file):
+        check_file(manifest_file)
     try:
-        manifest = json.loads(Path(directory, _MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads(Path(manifest_file).read_text(encoding="utf-8"))
         revision, rows = manifest["revision"], dict(manifest["rows"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -177,10 +182,13 @@ def _check(directory: str) -> tuple[str, ...]:
     if not {"imports", "runs", "run_files"} <= set(rows):
         raise UsageError(f"{directory}: {_MANIFEST} does not name all tables of an export")
     for table, count in rows.items():
+        check_file(_file(directory, table))
         found = _rows(_file(directory, table))
         if found != count:
             raise UsageError(f"{directory}: {table} has {found} rows where the export had {count}")
-    return tuple(table for table in _TABLES if table in rows)
+    tables = tuple(table for table in _TABLES if table in rows)
+    check_rows(directory, {table: _file(directory, table) for table in tables})
+    return tables
 
 
 def _file(directory: str, table: str) -> str:
