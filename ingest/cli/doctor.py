@@ -22,8 +22,8 @@ _MARKS = {"ok": "ok     ", "note": "note   ", "trouble": "TROUBLE"}
 def doctor(database: str, format_: str, full: bool, quiet: bool) -> int:
     """Examine a database: versions, locks, schema, every row's owner, sums, peaks, space, leftovers.
 
-    Removes what killed queries left in the temporary folder, and changes nothing else. Exits with 1 when there
-    is trouble, with 3 when the database cannot be opened.
+    Removes what killed queries left in the temporary folder, and changes nothing else. Exits with 1 when
+    there is trouble, with 3 when the database cannot be opened.
 
     \b
     Example:
