@@ -7,7 +7,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from ingest.cli.show import show
 from ingest.database.connect import open_database
 from ingest.dump.liveness import Intervals
 from ingest.maintenance.doctor import examine
@@ -131,6 +133,18 @@ def test_values_that_overlap_count_once_in_sql(overlapping: Path) -> None:
         assert ask(connection, "live_at_peak", "value", "bytes") == [("a.1", 10), ("c.1", 10), ("b.1", 5)]
     [peaks] = [found for found in examine(str(overlapping)) if found.check == "peaks"]
     assert peaks.level == "ok"
+
+
+def test_show_prints_the_three_figures(overlapping: Path) -> None:
+    """What the run asks for, what it keeps and what is live at once are named in one place."""
+    result = CliRunner().invoke(show, ["1", "--db", str(overlapping)])
+    assert result.exit_code == 0
+    assert "resident_peak_bytes  25 B (25 bytes)" in result.stdout
+    heading = "Memory, three figures and their parts"
+    [names, _, cells] = (
+        result.stdout.split(heading)[1].split("Memory by role")[0].strip("\n").splitlines()[-3:]
+    )
+    assert [cell.strip() for cell in cells.split("  ") if cell][1:4] == ["40 B", "25 B", "25 B"], names
 
 
 def test_colors_of_one_memory_are_added_up(database: Path, tmp_path: Path) -> None:

@@ -299,6 +299,21 @@ CASES: dict[str, list[Case]] = {
             [("jit(_unstack)/jit(main)", 4 * 512 + 32), (None, 1024)],
         ),
     ],
+    "memory_figures": [
+        # 004, color 0: 209764928 without thread-local, less its arena of 49184, in which all-reduce.28{1} of
+        # 512 is alone but for tables of 32: those of all-reduce.28 and of two copy-starts.
+        (
+            ("run_id", "total_bytes", "resident_peak_bytes", "peak_bytes", "main_bytes", "tuple_table_bytes"),
+            {},
+            [
+                (5, 299944008, 209764928 - 49184 + 512, 297796132, 209764928 + 3 * 512, 3 * 32),
+                (2, 41943040, 41943040, 41943040, 41943040, 0),
+                (1, 5308448, 5308448, 5308448, 5308448, 0),
+                (3, 524320, 524320, 524320, 524320, 0),
+                (4, 52288, 52288 - 12 * 4096 - 32, 3104, 52288, 32),
+            ],
+        )
+    ],
     "memory_by_space": [
         (
             ("run_id", "color", "space", "place", "bytes", "thread_local_bytes"),

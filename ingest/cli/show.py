@@ -14,7 +14,7 @@ from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
 from ingest.query.cells import human_bytes
 
-_BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "file_bytes")
+_BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "resident_peak_bytes", "file_bytes")
 
 
 @click.command()
@@ -24,6 +24,9 @@ _BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "file_bytes")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def show(run: int, database: str, top: int, format_: str) -> None:
     """Show one run: its figures, its memory by role, the buffers live at its peak and who made them.
+
+    Three figures answer for its memory: what it asks for (total), what it keeps of the main memory (resident
+    peak, XProf's peak heap) and what is live at once (peak).
 
     RUN is a run_id as `xbuf runs` lists them.
 
@@ -38,6 +41,9 @@ def show(run: int, database: str, top: int, format_: str) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         echo(f"{name:<{width}}  {_shown(name, value)}")
+    print_query(
+        database, "memory_figures", {"run": str(run)}, "table", "\nMemory, three figures and their parts"
+    )
     print_query(database, "memory_by_role", {"run": str(run)}, "table", "\nMemory by role")
     print_query(
         database,
