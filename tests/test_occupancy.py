@@ -111,9 +111,11 @@ def test_parameters_are_known_by_their_text_or_by_the_module(
     text: str, known: str | None, expected: bool
 ) -> None:
     """Where no text is printed the HLO module says what an instruction is, as for column `opcode`."""
+    from ingest.dump.notices import Notices
     from ingest.dump.used_values import UsedScan
 
-    used = UsedScan([("4", "p.1", "", "", "", "", "", text)], [], [0], [], [0], set(), [])
+    block = ("4", "p.1", "", "", "", "", "", text)
+    used = UsedScan([block], [], [0], [], [0], set(), Notices())
     sources = {} if known is None else {"p.1": Source(None, None, None, None, known, None, None)}
     assert parameter_ids([4], ["p.1"], used, sources) == ([4] if expected else [])
 

@@ -11,7 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump import features
-from ingest.dump.notices import MAX_TEXT, note, unknown_line
+from ingest.dump.notices import MAX_TEXT, Notices, note, unknown_line
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
@@ -39,13 +39,26 @@ _EMBEDDED: Final = re.compile(
     rf" \[({INT}),({INT})\]: (.*)\n",
     re.M,
 )
-_EMBEDDED_START: Final = re.compile(r"^  [0-9]+ .*, positions:$", re.M)
+MODERN: Final = ""
+"""The style of TF 2.1 and later, see `style_of`."""
+_VALUE_START: Final = re.compile(
+    r"^(?:(?P<modern> value: <)"
+    rf"|(?P<logical>  {NAME}?\[[0-9,]*\]\(#{INT}(?: @{SINT})?\) \[{INT},{INT}\]: )"
+    r"|(?P<embedded>  [0-9]+ .*, positions:$))",
+    re.M,
+)
+_STYLES: Final = {
+    "modern": MODERN,
+    "logical": features.LOGICAL_BUFFERS,
+    "embedded": features.EMBEDDED_VALUES,
+}
 _PATTERNS: Final = {
     None: _VALUE,
+    MODERN: _VALUE,
     features.LOGICAL_BUFFERS: _LOGICAL,
     features.EMBEDDED_VALUES: _EMBEDDED,
 }
-_REUSE_HEAD: Final = " reused by buffers of a different color:\n"
+REUSE_HEAD: Final = " reused by buffers of a different color:\n"
 _REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=({SINT})\)\n")
 KNOWN_START: Final = re.compile(
     r"allocation |BufferAssignment:| value:|  value:| reused by|Total bytes used|Used values:|<[0-9]"
@@ -65,10 +78,6 @@ _NO_NEW_ATTRIBUTE: Final = re.compile(
     r"(?:color|page|parameter|output shape|constant|thread-local|maybe-live-out|preallocated-temp)\b"
 )
 """How an attribute begins that is known: one that cannot be read, or is there twice, is damage."""
-
-
-class LateError(DumpError):
-    """What is wrong within a line that can be read: told if all lines of the section can be read."""
 
 
 class Attributes(NamedTuple):
@@ -148,51 +157,45 @@ class AllocationScan(NamedTuple):
     reuse: list[ReuseLine]
     used: list[tuple[str, ...]]
     features: set[str]
-    notices: list[Notice]
-    ends_in_reuse: bool
-    """What may follow are more values that are reused by another color, or a header."""
-    ends_in_told_reuse: bool
-    """... and there is one of them already."""
-
-
-class PieceOfSection(NamedTuple):
-    """What a piece of the section has to be read with, and what stands around it."""
-
-    style: str | None
-    """See `style_of`."""
-    in_reuse: bool = False
-    """The piece before ends in a block of values that are reused by another color ..."""
-    told_reuse: bool = False
-    """... and with one of them."""
-    goes_on: bool = False
-    """Other pieces follow ..."""
-    has_more_headers: bool = False
-    """... and there are headers in them."""
+    notices: Notices
 
 
 def style_of(text: str) -> str | None:
-    """Return the feature that tells how a section prints values; None for the way of TF 2.1 and later."""
-    if "](#" in text and _LOGICAL.search(text):
-        return features.LOGICAL_BUFFERS
-    return features.EMBEDDED_VALUES if _EMBEDDED_START.search(text) else None
+    """Return how a section prints values, by the first of them: a feature, MODERN, or None without values."""
+    match = _VALUE_START.search(text)
+    return _STYLES[match.lastgroup or ""] if match else None
 
 
-def scan_allocations(text: str, line: int, file: str, place: PieceOfSection | None = None) -> AllocationScan:
+def last_header(text: str) -> Header | None:
+    """Return the last header of a piece of the section; None without one that can be read."""
+    at = text.rfind("\nallocation ") + 1
+    match = _HEADER.match(text, at)
+    if match is None:
+        return None
+    index, address, size, tail = match.groups()
+    try:
+        return Header(int(index), address, int(size), _attributes(tail, index), 0)
+    except DumpError:
+        return None
+
+
+def scan_allocations(text: str, line: int, file: str, style: str | None = None) -> AllocationScan:
     """Scan a piece of the allocations section.
 
     Args:
-        text: whole lines; the head `BufferAssignment:` may be the first.
+        text: whole records; the head `BufferAssignment:` may be the first line.
         line: line of the file at which the text starts.
         file: name for messages.
-        place: what is known of the section around a piece; none where the text is all of it.
+        style: `style_of` the pieces before; None where they have no values.
 
     Raises:
-        LateError: attributes of an allocation cannot be read.
         DumpError: a line whose meaning is needed cannot be read.
     """
-    style = style_of(text) if place is None else place.style
+    begun = style is not None
+    if style is None:
+        style = style_of(text)
     found: set[str] = set()
-    notices: list[Notice] = []
+    notices = Notices()
     reuse: list[ReuseLine] = []
     body = text.removeprefix("BufferAssignment:\n")
     line += body is not text
@@ -202,15 +205,9 @@ def scan_allocations(text: str, line: int, file: str, place: PieceOfSection | No
     pattern = _PATTERNS[style]
     if style:
         found.add(style)
-    place = place or PieceOfSection(style)
-    in_reuse = told_reuse = False
-    try:
-        headers, orphans, values, lines = _scan(body, pattern)
-    except LateError:
-        _walk(body, line, file, place, reuse, notices, found)
-        raise
-    if lines != body.count("\n") or (body and not body.endswith("\n")) or place.in_reuse:
-        body, in_reuse, told_reuse = _walk(body, line, file, place, reuse, notices, found)
+    headers, orphans, values, lines = _scan(body, pattern)
+    if lines != body.count("\n") or (body and not body.endswith("\n")):
+        body = _walk(body, line, file, pattern, begun, reuse, notices, found)
         headers, orphans, values, lines = _scan(body, pattern)
         if lines != body.count("\n"):
             raise DumpError(
@@ -238,7 +235,7 @@ def scan_allocations(text: str, line: int, file: str, place: PieceOfSection | No
         values = [
             (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[8], row[7], row[9]) for row in values
         ]
-    return AllocationScan(headers, orphans, values, reuse, used, found, notices, in_reuse, told_reuse)
+    return AllocationScan(headers, orphans, values, reuse, used, found, notices)
 
 
 def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[tuple[str, ...]], int]:
@@ -307,7 +304,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
             unknown.append(other[1])
             at = other.end()
         if any(_NO_NEW_ATTRIBUTE.match(attribute) for attribute in unknown):
-            raise LateError(
+            raise DumpError(
                 "bad-line",
                 f"an attribute of allocation {allocation} cannot be read; is the file damaged?",
                 section="allocations",
@@ -317,7 +314,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
         assert match is not None  # each part matched alone, and sorted they follow the grammar
     color, page, number, shape, index, output, constant, local, live_out, temp = match.groups()
     if any(digits and not -LIMIT <= int(digits) < LIMIT for digits in (color, page, number)):
-        raise LateError(
+        raise DumpError(
             "number-too-large",
             f"a number of allocation {allocation} does not fit 64 bits; is the file damaged?",
             section="allocations",
@@ -362,32 +359,32 @@ def _walk(
     body: str,
     line: int,
     file: str,
-    place: PieceOfSection,
+    pattern: re.Pattern[str],
+    begun: bool,
     reuse: list[ReuseLine],
-    notices: list[Notice],
+    notices: Notices,
     found: set[str],
-) -> tuple[str, bool, bool]:
-    """Go through the section line by line.
+) -> str:
+    """Go through the section line by line; return it without reuse blocks and unknown lines.
 
-    Returns:
-        The text without reuse blocks and unknown lines, whether it ends in a reuse block, and whether
-        that has a line.
+    `begun` says that values came before. From the first value of TF 1.15 on no line may be unknown: it could
+    belong to a value that cannot be read.
     """
-    pattern = _PATTERNS[place.style]
     kept: list[str] = []
     header = -1
-    in_reuse = place.in_reuse
-    told = -1 if place.told_reuse else 0
+    in_reuse = False
+    listed = 0  # reuse lines before this block
     at = 0
     while at < len(body):
         match = _HEADER.match(body, at)
         if match:
-            if in_reuse and len(reuse) == told:
+            if in_reuse and len(reuse) == listed:
                 break
             header += 1
             in_reuse = False
         elif not in_reuse:
             match = pattern.match(body, at)
+            begun = begun or match is not None
         if match:
             kept.append(match[0])
             line += match[0].count("\n")
@@ -398,9 +395,9 @@ def _walk(
         reused = _REUSE.fullmatch(text) if in_reuse else None
         if reused:
             reuse.append(ReuseLine(header, *(part or "" for part in reused.groups())))
-        elif text == _REUSE_HEAD and not in_reuse:
+        elif text == REUSE_HEAD and not in_reuse:
             in_reuse = True
-            told = len(reuse)
+            listed = len(reuse)
             found.add(features.COLOR_REUSE)
         elif not text.endswith("\n"):
             raise DumpError(
@@ -411,9 +408,8 @@ def _walk(
                 section="allocations",
                 text=text,
             )
-        elif KNOWN_START.match(text) or pattern is _EMBEDDED:
-            has_more_headers = place.has_more_headers or body.find("\nallocation ", at) >= 0
-            ends_here = pattern is _EMBEDDED and not has_more_headers
+        elif KNOWN_START.match(text) or _VALUE_START.match(text) or (pattern is _EMBEDDED and begun):
+            ends_here = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
             raise DumpError(
                 "truncated" if ends_here else "bad-line",
                 "this line cannot be read here; is the file damaged?",
@@ -426,13 +422,13 @@ def _walk(
             note(notices, [unknown_line(file, line, text)])
         line += 1
         at = end
-    if in_reuse and len(reuse) == told and not (at >= len(body) and place.goes_on):
+    if in_reuse and len(reuse) == listed:
         raise DumpError(
             "truncated" if at >= len(body) else "bad-line",
             "no value follows this line; are lines missing?",
             file=file,
             line=line - 1,
             section="allocations",
-            text=_REUSE_HEAD.rstrip("\n"),
+            text=REUSE_HEAD.rstrip("\n"),
         )
-    return "".join(kept), in_reuse, in_reuse and len(reuse) > told
+    return "".join(kept)

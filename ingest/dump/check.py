@@ -14,7 +14,8 @@ from operator import itemgetter
 from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, Header, ReuseLine, style_of
+from ingest.dump.allocations import LIMIT, Header, ReuseLine
+from ingest.dump.live_range import TreeScan
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
@@ -22,7 +23,7 @@ from ingest.dump.sections import Section
 from ingest.errors import DumpError
 
 
-def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
+def check_headers(headers: Sequence[Header], first: int) -> None:
     """Require allocation indices first, first + 1, ... and sizes within 64 bits."""
     for expected, header in enumerate(headers, first):
         if header.allocation != expected:
@@ -40,6 +41,17 @@ def check_headers(headers: Sequence[Header], first: int, file: str) -> None:
                 section="allocations",
                 text=f"allocation {header.allocation}: ",
             )
+
+
+def check_values_follow(values: Sequence[tuple[str, ...]]) -> None:
+    """Refuse values (rows as `ValueLine`) before the first allocation."""
+    for value in values:
+        raise DumpError(
+            "bad-line",
+            "a value comes before the first allocation",
+            section="allocations",
+            text=f" value: <{value[0]} ",
+        )
 
 
 def check_last_allocation(index: int, size: int | None, has_values: bool) -> None:
@@ -61,29 +73,30 @@ def check_last_allocation(index: int, size: int | None, has_values: bool) -> Non
         )
 
 
-def check_told_once(dump: ParsedDump, files: Mapping[str, str]) -> None:
-    """Refuse positions and uses both in the allocations, as TF 1.15 prints them, and under Used values."""
-    if features.EMBEDDED_VALUES in dump.features and Section.VALUES in dump.sections:
+def check_positions_once(found: Collection[str], file: str) -> None:
+    """Refuse Used values of a dump that prints positions and uses in its allocations, as TF 1.15 does."""
+    if features.EMBEDDED_VALUES in found:
         raise DumpError(
             "bad-line",
             "positions and uses stand in the allocations too; are files of different dumps side by side?",
-            file=files.get("values", files["primary"]),
+            file=file,
             section="values",
             text="Used values:",
         )
 
 
-def check_texts(blocks: Sequence[tuple[str, ...]], told: Collection[str]) -> None:
-    """Require an instruction text of every value, where the dump is of a release that prints them."""
-    if features.FROM_INSTRUCTION in told or features.HUMAN_TOTAL in told:
-        for block in blocks:
-            if not block[7]:
-                raise DumpError(
-                    "truncated",
-                    f"value {block[0]} {block[1]} has no 'from instruction' line: the file is cut off",
-                    section="values",
-                    text=f"<{block[0]} ",
-                )
+def check_texts(without: tuple[str, ...] | None, found: Collection[str]) -> None:
+    """Require an instruction text of every value, where the dump is of a release that prints them.
+
+    `without` is the first block without one.
+    """
+    if without and (features.FROM_INSTRUCTION in found or features.HUMAN_TOTAL in found):
+        raise DumpError(
+            "truncated",
+            f"value {without[0]} {without[1]} has no 'from instruction' line: the file is cut off",
+            section="values",
+            text=f"<{without[0]} ",
+        )
 
 
 def check_bounds(
@@ -91,15 +104,19 @@ def check_bounds(
     offsets: Sequence[int],
     sizes: Sequence[int],
     allocations: Sequence[int],
-    allocation_sizes: Sequence[int] | Mapping[int, int],
+    allocation_sizes: Sequence[int],
+    first: int = 0,
 ) -> None:
-    """Require every value to lie within its allocation, and its id to fit 64 bits."""
+    """Require every value to lie within its allocation, and its id to fit 64 bits.
+
+    `first` is the allocation of the first of `allocation_sizes`.
+    """
     for id_, offset, size, allocation in zip(ids, offsets, sizes, allocations, strict=True):
-        if offset + size > allocation_sizes[allocation]:
+        if offset + size > allocation_sizes[allocation - first]:
             raise DumpError(
                 "out-of-bounds",
                 f"value {id_} ends at byte {offset + size} of allocation {allocation},"
-                f" which has {allocation_sizes[allocation]}",
+                f" which has {allocation_sizes[allocation - first]}",
                 section="allocations",
                 text=f" value: <{id_} ",
             )
@@ -191,7 +208,7 @@ def check_reuse(reuse: Sequence[ReuseLine], places: Mapping[int, tuple[str, str,
     """Require the values under `reused by buffers of a different color` to be values of that allocation.
 
     Args:
-        reuse: the lines; `header` is the number of the allocation.
+        reuse: the lines; `header` is the number of the allocation, -1 for none.
         places: instruction, index ('' where none is printed) and allocation of values by id.
     """
     for line in reuse:
@@ -203,7 +220,7 @@ def check_reuse(reuse: Sequence[ReuseLine], places: Mapping[int, tuple[str, str,
         if places.get(int(line.id)) != (line.instruction, line.shape_index, line.header):
             raise DumpError(
                 "value-mismatch",
-                f"value {line.id} {line.instruction}{line.shape_index} is told to reuse allocation"
+                f"value {line.id} {line.instruction}{line.shape_index} is listed as reusing allocation"
                 f" {line.header}, which does not hold it; are lines missing?",
                 section="allocations",
                 text=at,
@@ -290,11 +307,6 @@ def check_end(text: str, file: str, line: int, section: Section, is_whole: bool)
         )
     message = f"{blank} blank lines after the end; did several processes write this file?"
     return [Notice(file, line - blank, "blank-lines", message)]
-
-
-def ends_whole(text: str, role: str, files: Mapping[str, str]) -> bool:
-    """Return whether nothing follows such allocations or values in their file: split sets, TF 1.14, 1.15."""
-    return role == "values" or (role == "primary" and "values" in files) or style_of(text) is not None
 
 
 def without_blank_end(text: str) -> str:
@@ -417,22 +429,30 @@ def check_peak_list(dump: ParsedDump, live: Sequence[tuple[str, str]], file: str
 
 
 def check_numbers(dump: ParsedDump) -> None:
-    """Require every number that is stored to fit 64 bits; most are checked where they are read."""
-    if max(map(len, map(itemgetter(4), dump.values)), default=0) > 18:
-        check_colors(dump.values)
-    check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
-    check_magnitude("the sum of all sizes,", "allocations", (sum(header.size for header in dump.headers),))
+    """Require the numbers of allocations and values, where no text was scanned for them, to fit 64 bits."""
+    check_colors(dump.values)
+    check_allocated(sum(header.size for header in dump.headers))
     if dump.used is not None:
         check_operands(dump.used.uses)
-    if dump.tree is not None:
-        for node in dump.tree.nodes:
-            figures = (node.total, node.current, node.remaining)
-            if min(figures) < -LIMIT or max(figures) >= LIMIT:
-                check_magnitude("bytes", "tree", figures)
 
 
-def check_colors(values: Iterable[tuple[str, ...]]) -> None:
+def check_allocated(total: int) -> None:
+    """Require the sizes of all allocations to sum to a signed 64-bit integer."""
+    check_magnitude("the sum of all sizes,", "allocations", (total,))
+
+
+def check_tree(tree: TreeScan) -> None:
+    """Require the figures of a stack-trace tree to fit 64 bits."""
+    for node in tree.nodes:
+        figures = (node.total, node.current, node.remaining)
+        if min(figures) < -LIMIT or max(figures) >= LIMIT:
+            check_magnitude("bytes", "tree", figures)
+
+
+def check_colors(values: Sequence[tuple[str, ...]]) -> None:
     """Require the colors of values (rows as `ValueLine`) to fit 64 bits."""
+    if max(map(len, map(itemgetter(4), values)), default=0) <= 18:
+        return
     for value in values:
         if len(value[4]) > 18:
             check_magnitude("color", "allocations", (int(value[4]),), f" value: <{value[0]} ")

@@ -6,8 +6,8 @@ import re
 from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
-from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME, LateError
-from ingest.dump.notices import note, unknown_line
+from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME
+from ingest.dump.notices import Notices, note, unknown_line
 from ingest.dump.records import Notice, StackNode
 from ingest.errors import DumpError
 
@@ -47,15 +47,15 @@ UNAVAILABLE: Final = "HloLiveRange not available"
 WHY_UNAVAILABLE: Final = f"{UNAVAILABLE} (finalized or constructed from proto)"
 
 
-def scan_head(text: str, line: int, file: str) -> tuple[int, str]:
-    """Return `max N` and the text after the section's two head lines."""
+def scan_head(text: str, line: int, file: str) -> tuple[int, int]:
+    """Return `max N` of the section's two head lines, and where they end."""
     match = _HEAD.match(text)
     if match is None:
         raise _bad_line(text, line, file, "sequence", "HloLiveRange (max N): and InstructionSequence:")
-    return int(match[1]), text[match.end() :]
+    return int(match[1]), match.end()
 
 
-def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: list[Notice]) -> list[str]:
+def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: Notices) -> list[str]:
     """Return the instruction of each slot; the slots must be `first_slot`, `first_slot + 1`, ..."""
     rows = SLOT.findall(body)
     if len(rows) != body.count("\n"):
@@ -64,23 +64,18 @@ def scan_sequence(body: str, first_slot: int, line: int, file: str, notices: lis
     if [slot for slot, _ in rows] != expected:
         wrong = next(i for i, (row, slot) in enumerate(zip(rows, expected, strict=True)) if row[0] != slot)
         at = next(islice(SLOT.finditer(body), wrong, None)).start()
-        raise slot_out_of_order(rows[wrong], first_slot + wrong, line + body.count("\n", 0, at), file)
+        raise DumpError(
+            "sequence-length",
+            f"slot {rows[wrong][0]} of the instruction sequence stands where {expected[wrong]} should",
+            file=file,
+            line=line + body.count("\n", 0, at),
+            section="sequence",
+            text=f"    {rows[wrong][0]}:{rows[wrong][1]}",
+        )
     return [name for _, name in rows]
 
 
-def slot_out_of_order(slot: tuple[str, str], expected: int, line: int, file: str) -> LateError:
-    """Return the error of a slot (number and instruction as printed) that is not the next one."""
-    return LateError(
-        "sequence-length",
-        f"slot {slot[0]} of the instruction sequence stands where {expected} should",
-        file=file,
-        line=line,
-        section="sequence",
-        text=f"    {slot[0]}:{slot[1]}",
-    )
-
-
-def scan_ranges(text: str, line: int, file: str, notices: list[Notice]) -> list[tuple[str, str, str, str]]:
+def scan_ranges(text: str, line: int, file: str, notices: Notices) -> list[tuple[str, str, str, str]]:
     """Return (instruction, index, start, end) of each line after `BufferLiveRange:`, or of some of them."""
     rows = _RANGE.findall(text)
     if len(rows) != text.count("\n"):
@@ -97,7 +92,7 @@ class PeakScan(NamedTuple):
     """Sum of the bytes."""
 
 
-def scan_peak(text: str, line: int, file: str, notices: list[Notice]) -> PeakScan:
+def scan_peak(text: str, line: int, file: str, notices: Notices) -> PeakScan:
     """Scan the peak list, whole."""
     if text.startswith(UNBOUNDED):
         for number, other in enumerate(LINES.findall(text, len(UNBOUNDED)), line + 1):
@@ -131,7 +126,7 @@ class TreeScan(NamedTuple):
     nodes: tuple[StackNode, ...]
 
 
-def scan_tree(text: str, line: int, file: str, notices: list[Notice]) -> TreeScan:
+def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
     """Scan the stack-trace tree, whole.
 
     Labels are raw text (hazard D): a node reaches as far as its tail of figures.
@@ -228,7 +223,7 @@ def _grouped(digits: str, file: str, line: int) -> int:
 
 
 def _without_unknown(
-    pattern: re.Pattern[str], body: str, line: int, file: str, section: str, notices: list[Notice]
+    pattern: re.Pattern[str], body: str, line: int, file: str, section: str, notices: Notices
 ) -> None:
     """Note the lines that `pattern` does not match; refuse those that stand for a record all the same."""
     for number, text in enumerate(LINES.findall(body), line):

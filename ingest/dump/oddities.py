@@ -6,12 +6,13 @@ allocation's: each hints at damage, or at a release that is not known yet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ingest.dump import features
 from ingest.dump.allocations import ReuseLine
 from ingest.dump.liveness import Liveness
 from ingest.dump.notices import MAX_NOTICES
+from ingest.dump.pieces import OtherColor
 from ingest.dump.records import Notice
 from ingest.dump.sections import Piece, Section
 
@@ -29,36 +30,15 @@ def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Not
     ]
 
 
-def note_colors(
-    values: Sequence[tuple[str, ...]],
-    allocation_of: Sequence[int],
-    colors: Sequence[int],
-    reuse: Sequence[ReuseLine],
-    file: str,
-) -> list[Notice]:
-    """Note, once an allocation, values of another color than their allocation's.
-
-    Args:
-        values: rows as `ValueLine`.
-        allocation_of: the allocation of each, an index into `colors`.
-        colors: color of each allocation.
-        reuse: lines that tell of such values; those are not noted.
-        file: name for the notice.
-    """
-    told = {(line.header, line.id) for line in reuse}
+def note_colors(values: Iterable[OtherColor], reuse: Sequence[ReuseLine], file: str) -> list[Notice]:
+    """Note, once an allocation, values of another color than its own, but for those that `reuse` lists."""
+    listed = {(line.header, int(line.id)) for line in reuse}
     notices: dict[int, Notice] = {}
-    for value, allocation in zip(values, allocation_of, strict=True):
-        if not value[4] or int(value[4]) == colors[allocation] or (allocation, value[0]) in told:
-            continue
-        if allocation not in notices:
-            notices[allocation] = note_color(int(value[0]), value[4], colors[allocation], file)
-    return [notices[allocation] for allocation in sorted(notices)]
-
-
-def note_color(value: int, color: str, of_allocation: int, file: str) -> Notice:
-    """Note a value of another color than its allocation's."""
-    message = f"value {value} has color {color}, its allocation has {of_allocation}"
-    return Notice(file, None, "color-differs", message)
+    for owner, id_, color, of_allocation in sorted(values):
+        if owner not in notices and (owner, id_) not in listed:
+            message = f"value {id_} has color {color}, its allocation has {of_allocation}"
+            notices[owner] = Notice(file, None, "color-differs", message)
+    return list(notices.values())
 
 
 def note_mixed(found: set[str], file: str) -> list[Notice]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.liveness import Intervals, Liveness
-from ingest.dump.records import Notice
+from ingest.dump.notices import Notices
 from ingest.dump.resident import MainMemory
 from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
@@ -25,7 +25,7 @@ class ParsedDump:
     sections: set[Section] = field(default_factory=set)
     tiled: bool = False
     """A shape has a tiled layout, which only TPU prints."""
-    notices: list[Notice] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
     sha256: dict[str, str] = field(default_factory=dict)
     text_bytes: int = 0
     headers: list[Header] = field(default_factory=list)

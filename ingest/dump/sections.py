@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from ingest.dump.allocations import REUSE_HEAD
 from ingest.dump.used_values import HEAD_ANYWHERE
 from ingest.errors import DumpError
 
@@ -54,6 +55,7 @@ _MARKERS: Final = (
     (Section.PEAK, "\n  Peak memory could not be determined"),
     (Section.TREE, "\n  Stack trace breakdown for peak usage: "),
 )
+_REUSE_HEAD: Final = f"\n{REUSE_HEAD}"
 _POSITIONS: Final = "\n positions:\n"
 _LONGEST_MARKER: Final = max(len(marker) for _, marker in _MARKERS)
 
@@ -130,7 +132,11 @@ def _record_border(text: str, section: Section) -> int:
     """Find the last place at which `text` can be cut between two records; 0 for none."""
     match section:
         case Section.ALLOCATIONS:
-            return max(_last_start(text, "\nallocation "), _last_start(text, "\n value: "))
+            border = _last_start(text, "\nallocation ")
+            value = _last_start(text, "\n value: ")
+            if value > border and text.rfind(_REUSE_HEAD, border, value) < 0:
+                return value  # not in a list of reused values, where no value can follow
+            return border
         case Section.VALUES:
             # A block starts at its `<id name>` head, which jaxlib 0.4.24-0.4.35 glue to the line before.
             end = len(text)

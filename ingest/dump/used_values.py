@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ingest.dump import features
-from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME, LateError
-from ingest.dump.notices import note, unknown_line
-from ingest.dump.records import Notice
+from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME
+from ingest.dump.notices import Notices, note, unknown_line
 from ingest.errors import DumpError
 
 _HEAD: Final = rf"<{KEY}>\n positions:\n"
@@ -39,7 +38,7 @@ class UsedScan(NamedTuple):
     uses: list[tuple[str, str, str]]
     use_counts: list[int]
     features: set[str]
-    notices: list[Notice]
+    notices: Notices
 
 
 def scan_used_values(text: str, line: int, file: str) -> UsedScan:
@@ -51,11 +50,10 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
         file: name for messages.
 
     Raises:
-        LateError: a use cannot be read.
         DumpError: a line whose meaning is needed cannot be read.
     """
     found: set[str] = set()
-    notices: list[Notice] = []
+    notices = Notices()
     start = len("Used values:\n") if text.startswith("Used values:\n") else 0
     line += start > 0
     body = text[start:].rstrip("\n")
@@ -77,19 +75,18 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     return _split_blocks(blocks, body, line, file, found, notices)
 
 
-def first_and_last(text: str) -> tuple[int, int] | None:
-    """Return the ids of the first and the last block of a piece; None if it has none."""
-    first = HEAD_ANYWHERE.search(text)
+def last_id(text: str) -> int | None:
+    """Return the id of the last block of a piece; None if it has none."""
     end = len(text)
-    while first is not None and (end := text.rfind("\n positions:\n", 0, end)) > 0:
+    while (end := text.rfind("\n positions:\n", 0, end)) > 0:
         start = text.rfind("<", text.rfind("\n", 0, end) + 1, end)
         if start >= 0 and (last := HEAD_ANYWHERE.match(text, start)):
-            return int(first[1]), int(last[1])
+            return int(last[1])
     return None
 
 
 def _split_blocks(
-    blocks: list[tuple[str, ...]], body: str, line: int, file: str, found: set[str], notices: list[Notice]
+    blocks: list[tuple[str, ...]], body: str, line: int, file: str, found: set[str], notices: Notices
 ) -> UsedScan:
     firsts = {row[7][:1] for row in blocks} - {""}
     if firsts:
@@ -124,7 +121,7 @@ def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:
     """Split the positions and uses that TF 1.15 embeds in its allocations."""
     for block in blocks:
         _check_first_position(block, f"  {block[0]} {block[3] and 'PHI '}{block[1]}")
-    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), "", 1, file, set(), [])
+    return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), "", 1, file, set(), Notices())
 
 
 def instruction_text(raw: str) -> str | None:
@@ -133,7 +130,7 @@ def instruction_text(raw: str) -> str | None:
 
 
 def _known_lines(
-    blocks: list[tuple[str, ...]], body: str, line: int, file: str, notices: list[Notice]
+    blocks: list[tuple[str, ...]], body: str, line: int, file: str, notices: Notices
 ) -> Iterator[tuple[str, str]]:
     """Yield the positions and the uses of each block without the lines that are neither; note those."""
     at = 0
@@ -148,13 +145,13 @@ def _known_lines(
         )
 
 
-def _filtered(pattern: re.Pattern[str], text: str, line: int, file: str, notices: list[Notice]) -> str:
+def _filtered(pattern: re.Pattern[str], text: str, line: int, file: str, notices: Notices) -> str:
     kept = []
     for number, one in enumerate(LINES.findall(text), line):
         if pattern.fullmatch(one):
             kept.append(one)
         elif ", operand " in one:
-            raise LateError(
+            raise DumpError(
                 "bad-line",
                 "this use of a value cannot be read; is the file damaged?",
                 file=file,
@@ -179,7 +176,7 @@ def _check_first_position(block: tuple[str, ...], at: str) -> None:
 
 
 def _resynchronise(
-    body: str, line: int, file: str, found: set[str], notices: list[Notice]
+    body: str, line: int, file: str, found: set[str], notices: Notices
 ) -> list[tuple[str, ...]]:
     """Read blocks whose instruction text lacks its newline or holds newlines (hazards A and B).
 

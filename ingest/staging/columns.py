@@ -94,7 +94,7 @@ def _texts(table: pa.Table, rows: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Arr
 def compact(table: pa.Table) -> pa.Table:
     """Return a copy of a slice without what lies outside of it: pickled, a slice is as large as the whole."""
     columns = []
-    for column in table.take(pa.array(range(len(table)))).columns:
+    for column in table.take(pa.array(range(len(table)), pa.int64())).columns:
         is_text = pa.types.is_dictionary(column.type)
         columns.append(column.cast(pa.string()).dictionary_encode() if is_text else column)
     return pa.table(columns, names=table.column_names)

@@ -9,31 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import fields
 from typing import Final
 
-from ingest.dump.check import (
-    SECTIONS_OF,
-    check_end,
-    check_same_values,
-    check_sections,
-    check_start,
-    check_texts,
-    check_total,
-    ends_whole,
-    misplaced,
-    without_blank_end,
-)
-from ingest.dump.live_range import UNAVAILABLE
+from ingest.dump.driver import Driver
+from ingest.dump.lists import Lists
 from ingest.dump.locate import locate
 from ingest.dump.names import ROLES, TEXT_ROLES
 from ingest.dump.notices import note
-from ingest.dump.parse import START, scan_section, take_ranges
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
-from ingest.dump.sections import cut
-from ingest.dump.source import TooMuchText, read_text
+from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.hlo.assignment import HloProto
 
@@ -62,7 +49,7 @@ def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) 
         # On a copy, whose lists are its own: of a text that turns out to be damaged nothing may be kept.
         whole = copy(dump)
         whole.features, whole.sections = set(dump.features), set(dump.sections)
-        whole.notices, whole.sha256 = list(dump.notices), dict(dump.sha256)
+        whole.notices, whole.sha256 = deepcopy(dump.notices), dict(dump.sha256)
         try:
             _add(whole, proto, role, file, paths["proto"])
         except DumpError as error:
@@ -84,32 +71,12 @@ def _add(dump: ParsedDump, proto: HloProto, role: str, file: str, proto_file: st
         DumpError: it is damaged, or of another compilation.
         TooMuchText: it is too large.
     """
-    content = read_text(file, MAX_BYTES)
-    dump.sha256[role] = content.sha256
-    dump.text_bytes += content.text_bytes
-    note(dump.notices, content.notices)
-    check_start(content.text, role, file)
-    files = {"primary": proto_file, role: file}
-    pieces = list(cut([content.text], START[role]))
-    if pieces and not (role == "live_range" and content.text.startswith(UNAVAILABLE)):
-        last = pieces[-1]
-        line = content.text.count("\n") + 1
-        is_whole = ends_whole(last.text, role, files)
-        note(dump.notices, check_end(last.text, file, line, last.section, is_whole))
-        pieces[-1] = last._replace(text=without_blank_end(last.text))
-    for piece in pieces:
-        if piece.section in dump.sections or piece.section not in SECTIONS_OF[role]:
-            raise misplaced(piece.section, file, piece.line)
-        scan_section(dump, piece, file)
-    check_sections(dump, files)
     if role == "values":
-        check_total(sum(header.size for header in dump.headers), dump.total)
-        assert dump.used is not None  # `check_sections` requires the section
-        check_same_values(dump.values, dump.used.blocks)
-        check_texts(dump.used.blocks, dump.features)
-    else:
+        dump.used = None  # the text says more than the protobuf
+    files = {"primary": proto_file, role: file}
+    Driver(files, Lists(dump), dump, max_bytes=dump.text_bytes + MAX_BYTES).read_onto(role)
+    if role == "live_range":
         _check_same_module(dump, proto, file)
-        take_ranges(dump, file)
 
 
 def _check_same_module(dump: ParsedDump, proto: HloProto, file: str) -> None:

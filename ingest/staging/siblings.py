@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ingest.dump import features
 from ingest.dump.allocations import Attributes, Header
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
-from ingest.dump.notices import MAX_TEXT
+from ingest.dump.notices import MAX_TEXT, Notices
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.resident import main_memory, resident_peak
@@ -259,7 +259,7 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
         dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
     if proto.positions:
         dump.used = _used_of_proto(proto)
-    check_headers(dump.headers, 0, file)
+    check_headers(dump.headers, 0)
     check_bounds(
         dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in dump.headers]
     )
@@ -284,7 +284,7 @@ def _used_of_proto(proto: HloProto) -> UsedScan:
         [],
         [0] * len(proto.values),
         set(),
-        [],
+        Notices(),
     )
 
 

@@ -1,0 +1,473 @@
+"""Read a dump set as a stream of pieces, and hold it to the rules: the one way into a dump, small or large.
+
+The driver cuts the files, hands on what a piece must know of those before it, and looks at what only the
+whole can show. Where rows are held, and by whom pieces are scanned, is the matter of `Columns`: plain lists
+(`ingest.dump.lists`), or Arrow columns and workers that write rows at once (`ingest.staging.large`). Pieces
+are taken in the order of the stream, so the first thing wrong is what a dump is rejected for; whether it is
+rejected does not depend on how it was cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from ingest.dump import features
+from ingest.dump.allocations import LIMIT, LINES, ReuseLine
+from ingest.dump.check import (
+    SECTIONS_OF,
+    check_allocated,
+    check_end,
+    check_last_allocation,
+    check_magnitude,
+    check_peak_list,
+    check_positions_once,
+    check_reuse,
+    check_same_values,
+    check_sections,
+    check_sequence_length,
+    check_size_sum,
+    check_start,
+    check_texts,
+    check_total,
+    check_tree,
+    check_unique,
+    check_unique_ranges,
+    misplaced,
+    without_blank_end,
+)
+from ingest.dump.live_range import (
+    RANGES_HEAD,
+    UNAVAILABLE,
+    scan_head,
+    scan_peak,
+    scan_tree,
+)
+from ingest.dump.liveness import Intervals, measure
+from ingest.dump.locate import locate
+from ingest.dump.notices import Notices, note
+from ingest.dump.oddities import (
+    note_blank_lines,
+    note_colors,
+    note_missing_value,
+    note_mixed,
+    note_overlaps,
+)
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.pieces import AllocationFacts, AllocationsBefore, OtherColor, slot_after
+from ingest.dump.resident import resident_peak
+from ingest.dump.sections import Piece, Section, cut
+from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
+from ingest.dump.total import note_lines, scan_total, scan_unavailable
+from ingest.dump.used_values import last_id
+from ingest.errors import DumpError
+
+START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
+"""Section in which the text of a member begins, by role."""
+
+
+class Place(NamedTuple):
+    """Where a piece stands, for messages."""
+
+    line: int
+    file: str
+
+
+Text = str | FileRange
+"""Text of a piece, or where a worker finds it."""
+
+
+class UsedFacts(NamedTuple):
+    """What the rules of the whole section need of a piece of `Used values:`."""
+
+    without_text: tuple[str, ...] | None
+    """The first block without instruction text."""
+    features: set[str]
+    notices: Notices
+
+
+class SlotFacts(NamedTuple):
+    """What the rules of the whole section need of a piece of the instruction sequence."""
+
+    slots: int
+    notices: Notices
+
+
+class Joined(NamedTuple):
+    """The live ranges with their values."""
+
+    intervals: Intervals
+    """Of the ranges that have a value, in print order."""
+    ids: Sequence[int]
+    """Their values."""
+    missing: Sequence[str]
+    """What is printed of the ranges that have none."""
+    is_unique: bool
+    """No value has two ranges."""
+    is_tuple: Sequence[bool]
+    """Which of the intervals are pointer tables of tuples."""
+
+
+class Columns(Protocol):
+    """Holds the rows of a dump; scans pieces, maybe later, and passes on in turn what the driver needs.
+
+    Rows of values ascend by id once the allocations are complete.
+    """
+
+    reads_files: bool
+    """Pieces are better handed over as `FileRange`."""
+
+    def scan_allocations(
+        self, text: Text, at: Place, before: AllocationsBefore, take: Callable[[AllocationFacts], None]
+    ) -> None:
+        """Scan a piece of the allocations; see `ingest.dump.pieces`, also for the others."""
+
+    def sort_values(self) -> None:
+        """Put the rows of the values in order of their ids: all allocations were taken."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The values' ids, in order."""
+
+    def repeated(self) -> Sequence[int]:
+        """Return two of the ids that are equal, or none."""
+
+    def places(self, ids: Sequence[int]) -> Mapping[int, tuple[str, str, int]]:
+        """Return instruction, index as printed and allocation of those of these values that there are."""
+
+    def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
+        """Return some rows of values, as `ValueLine`."""
+
+    def scan_used(
+        self, text: Text, at: Place, low: int, high: int, take: Callable[[UsedFacts], None]
+    ) -> None:
+        """Scan a piece of `Used values:` whose blocks must be of the rows from `low` to `high`."""
+
+    def scan_sequence(self, text: Text, at: Place, first: int, take: Callable[[SlotFacts], None]) -> None:
+        """Scan a piece of the instruction sequence that begins with slot `first`."""
+
+    def scan_ranges(self, text: Text, at: Place, slots: int, take: Callable[[Notices], None]) -> None:
+        """Scan a piece of the live ranges of a schedule of so many slots."""
+
+    def join(self) -> Joined:
+        """Find the value of each range; no more values are asked for."""
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """Return instruction and index of each range."""
+
+    def live_at(self, slot: int) -> Sequence[tuple[str, str]]:
+        """Return instruction and index of the ranges that are live at a slot."""
+
+    def wait(self) -> None:
+        """Return when every piece so far was taken; raise what was wrong with the first that was not."""
+
+    def abandon(self) -> None:
+        """Return when no piece is being scanned any more: the dump is rejected."""
+
+
+class Driver:
+    """Reads one dump set; `read` is called once."""
+
+    def __init__(
+        self,
+        files: Mapping[str, str],
+        columns: Columns,
+        dump: ParsedDump,
+        block_bytes: int = BLOCK_BYTES,
+        max_bytes: int | None = None,
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            files: path of each member by role, in the order of `START`.
+            columns: take the rows.
+            dump: takes all else.
+            block_bytes: bytes of a piece, about.
+            max_bytes: how much text to read, uncompressed; None for any.
+        """
+        self._files = files
+        self._columns = columns
+        self._dump = dump
+        self._block_bytes = block_bytes
+        self._max_bytes = max_bytes
+        self._allocations = AllocationsBefore()
+        self._text_before = ""
+        """Of the piece before in this section, until what it hands on is asked for."""
+        self._headers = 0
+        self._last_size = 0
+        self._last_has_values = False
+        self._allocated = 0
+        self._value_size = 0
+        self._reuse: list[ReuseLine] = []
+        self._other_colors: list[OtherColor] = []
+        self._used = 0
+        self._without_text: tuple[str, ...] | None = None
+        self._next_slot = 0
+        self._slots = 0
+
+    def read(self) -> None:
+        """Read and check the set.
+
+        Raises:
+            DumpError: a file cannot be read, is damaged, or breaks a rule.
+            TooMuchText: there is more than `max_bytes` of it.
+        """
+        try:
+            for role, file in self._files.items():
+                self._read_file(role, file)
+            self._finish()
+        except DumpError as error:
+            self._columns.abandon()
+            locate(error, list(self._files.values()))
+            raise
+        except BaseException:
+            self._columns.abandon()
+            raise
+
+    def read_onto(self, role: str) -> None:
+        """Read the text of one role alone, onto a dump that has its allocations and values already.
+
+        Raises:
+            DumpError: as `read`, without the place of what only names the text at fault.
+            TooMuchText: as `read`.
+        """
+        self._allocated = sum(header.size for header in self._dump.headers)
+        self._read_file(role, self._files[role])
+        check_sections(self._dump, self._files)
+        if role == "live_range":
+            self._finish_ranges()
+
+    def _read_file(self, role: str, file: str) -> None:
+        reader = BlockReader(file, self._block_bytes)
+        before: Piece | None = None
+        offset = 0
+        for piece, is_last in _mark_last(cut(self._blocks(reader, role, file), START[role])):
+            if is_last:
+                piece = self._checked_end(piece, role, file)
+            begins = before is None or piece.section is not before.section
+            if begins:
+                self._start_section(before, piece, role, file)
+            range_ = None
+            if self._columns.reads_files:
+                size = len(piece.text) if piece.text.isascii() else len(piece.text.encode())
+                range_ = FileRange(file, offset, size) if reader.is_verbatim else None
+                offset += size
+            self._scan(piece, begins, range_, file)
+            before = piece
+        if before is None:
+            check_end("", file, 1, START[role], False)
+        else:
+            self._end_section(before.section)
+        self._dump.sha256[role] = reader.sha256
+        self._dump.text_bytes += reader.text_bytes
+        note(self._dump.notices, reader.notices)
+
+    def _blocks(self, reader: BlockReader, role: str, file: str) -> Iterator[str]:
+        """Pass the blocks on; require the file to begin as its role says, and not to be too long."""
+        is_first = True
+        for block in reader:
+            if self._max_bytes is not None and self._dump.text_bytes + reader.text_bytes > self._max_bytes:
+                raise TooMuchText
+            if is_first:
+                check_start(block, role, file)
+                is_first = False
+            yield block
+        if is_first:
+            check_start("", role, file)
+
+    def _checked_end(self, piece: Piece, role: str, file: str) -> Piece:
+        """Return the last piece of a file without blank lines at its end."""
+        section, text, line = piece
+        if role == "live_range" and (
+            text.startswith(UNAVAILABLE) or features.LIVE_RANGE_UNAVAILABLE in self._dump.features
+        ):
+            return piece  # ends without a line end
+        is_whole = (
+            role == "values"
+            or (role == "primary" and "values" in self._files)
+            or (
+                section is Section.ALLOCATIONS
+                and bool(self._allocations.after(self._text_before).after(text).style)
+            )
+        )
+        note(self._dump.notices, check_end(text, file, line + text.count("\n"), section, is_whole))
+        return piece._replace(text=without_blank_end(text))
+
+    def _start_section(self, before: Piece | None, piece: Piece, role: str, file: str) -> None:
+        dump, section = self._dump, piece.section
+        if before is not None:
+            self._end_section(before.section)
+        if section in dump.sections or (len(self._files) > 1 and section not in SECTIONS_OF[role]):
+            raise misplaced(section, file, piece.line)
+        dump.sections.add(section)
+        self._text_before = ""
+        if before is not None and section <= Section.SEQUENCE:
+            note(dump.notices, note_blank_lines(before.text, piece, file, dump.features))
+        if section is Section.VALUES:
+            check_positions_once(dump.features, file)
+            dump.features.add(features.USED_VALUES)
+        elif section is Section.RANGES:
+            self._check_schedule()
+
+    def _end_section(self, section: Section) -> None:
+        self._columns.wait()
+        if section is Section.ALLOCATIONS:
+            self._check_allocations()
+        elif section is Section.VALUES:
+            check_same_values(self._columns.lines(self._used, self._used + 1), [])
+            check_texts(self._without_text, self._dump.features)
+
+    def _scan(self, piece: Piece, begins: bool, range_: FileRange | None, file: str) -> None:
+        dump = self._dump
+        section, text, line = piece
+
+        def source(skip: int = 0) -> Text:
+            """Return the text without so many characters of a head, which are ASCII."""
+            if range_ is None:
+                return text[skip:]
+            return range_._replace(offset=range_.offset + skip, length=range_.length - skip)
+
+        match section:
+            case Section.ALLOCATIONS:
+                if self._text_before:
+                    self._allocations = self._allocations.after(self._text_before)
+                self._text_before = text
+                self._columns.scan_allocations(
+                    source(), Place(line, file), self._allocations, self._take_allocations
+                )
+            case Section.TOTAL:
+                scan_total(dump, text, line, file)
+                check_total(self._allocated, dump.total)
+                check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
+            case Section.VALUES:
+                low, last = self._used, last_id(text)
+                if last is not None:
+                    self._used = max(low, bisect_right(self._columns.ids, min(last, LIMIT - 1)))
+                self._columns.scan_used(source(), Place(line, file), low, self._used, self._take_used)
+            case Section.SEQUENCE if features.LIVE_RANGE_UNAVAILABLE in dump.features:
+                note_lines(dump, LINES.findall(text), line, file)
+            case Section.SEQUENCE if features.LIVE_RANGE in dump.features:
+                self._scan_sequence(source(), text, Place(line, file))
+            case Section.SEQUENCE if text.startswith(UNAVAILABLE):
+                scan_unavailable(dump, piece, file)
+            case Section.SEQUENCE:
+                dump.schedule_length, end = scan_head(text, line, file)
+                dump.features.add(features.LIVE_RANGE)
+                self._scan_sequence(source(end), text, Place(line + 2, file))
+            case Section.RANGES:
+                head = len(RANGES_HEAD) if begins and text.startswith(RANGES_HEAD) else 0
+                slots = LIMIT - 1 if dump.schedule_length is None else dump.schedule_length
+                self._columns.scan_ranges(
+                    source(head), Place(line + bool(head), file), slots, self._take_ranges
+                )
+            case Section.PEAK:
+                dump.peak = scan_peak(text, line, file, dump.notices)
+                dump.features.add(features.PEAK_UNBOUNDED if dump.peak.time is None else features.PEAK)
+                if any(row[1] for row in dump.peak.rows):
+                    dump.features.add(features.PEAK_INDEX)
+                if any(row[3] for row in dump.peak.rows):
+                    dump.features.add(features.PEAK_CUMULATIVE)
+            case Section.TREE:
+                dump.tree = scan_tree(text, line, file, dump.notices)
+                check_tree(dump.tree)
+                dump.features.add(features.STACK_TREE)
+
+    def _scan_sequence(self, source: Text, text: str, at: Place) -> None:
+        if self._text_before:
+            self._next_slot = slot_after(self._text_before, self._next_slot)
+        self._text_before = text
+        self._columns.scan_sequence(source, at, self._next_slot, self._take_sequence)
+
+    def _take_allocations(self, found: AllocationFacts) -> None:
+        self._dump.features |= found.features
+        self._dump.tiled |= found.is_tiled
+        self._dump.memory |= found.memory
+        note(self._dump.notices, found.notices)
+        if found.headers:
+            self._headers += found.headers
+            self._last_size, self._last_has_values = found.last_size, found.ends_in_value
+        else:
+            self._last_has_values |= found.ends_in_value
+        self._allocated += found.size
+        self._value_size += found.value_size
+        self._reuse += found.reuse
+        self._other_colors += found.other_colors
+
+    def _take_used(self, found: UsedFacts) -> None:
+        self._dump.features |= found.features
+        note(self._dump.notices, found.notices)
+        self._without_text = self._without_text or found.without_text
+
+    def _take_sequence(self, found: SlotFacts) -> None:
+        self._slots += found.slots
+        note(self._dump.notices, found.notices)
+
+    def _take_ranges(self, notices: Notices) -> None:
+        note(self._dump.notices, notices)
+
+    def _check_allocations(self) -> None:
+        """Look at the rules of all allocations and values together."""
+        columns = self._columns
+        columns.sort_values()
+        check_unique(columns.repeated())
+        if self._reuse:
+            check_reuse(self._reuse, columns.places([int(line.id) for line in self._reuse]))
+        check_size_sum(self._value_size)
+        check_allocated(self._allocated)
+        file = self._files["primary"]
+        note(self._dump.notices, note_colors(self._other_colors, self._reuse, file))
+        self._other_colors.clear()
+        self._dump.reuse = self._reuse
+
+    def _check_schedule(self) -> None:
+        if features.LIVE_RANGE in self._dump.features:
+            assert self._dump.schedule_length is not None  # it comes with that feature
+            check_sequence_length(self._dump.schedule_length, self._slots, self._ranges_file)
+
+    @property
+    def _ranges_file(self) -> str:
+        return self._files.get("live_range", self._files["primary"])
+
+    def _finish(self) -> None:
+        """Look at the rules of the whole set, and measure the live bytes."""
+        dump = self._dump
+        if len(self._files) > 1:
+            dump.features.add(features.SPLIT_FILES)
+        if dump.total is None:
+            size = self._last_size if self._headers else None
+            check_last_allocation(self._headers - 1, size, self._last_has_values)
+        note(dump.notices, note_mixed(dump.features, self._files.get("values", self._files["primary"])))
+        check_sections(dump, self._files)
+        self._finish_ranges()
+
+    def _finish_ranges(self) -> None:
+        self._check_schedule()
+        self._dump.resident_peak = resident_peak(self._dump.memory)
+        if features.LIVE_RANGE in self._dump.features:
+            self._measure()
+
+    def _measure(self) -> None:
+        dump, columns, file = self._dump, self._columns, self._ranges_file
+        joined = columns.join()
+        if joined.missing or not joined.is_unique:
+            check_unique_ranges(columns.keys())
+            note(dump.notices, (note_missing_value(key, file) for key in joined.missing))
+        assert dump.schedule_length is not None  # it comes with the schedule
+        dump.intervals = joined.intervals
+        dump.liveness = measure(joined.intervals, dump.schedule_length)
+        dump.resident_peak = resident_peak(
+            dump.memory, joined.intervals, joined.is_tuple, dump.liveness, dump.schedule_length
+        )
+        note(dump.notices, note_overlaps(dump.liveness, joined.ids, file))
+        if dump.peak is not None and dump.peak.time is not None:
+            check_peak_list(dump, columns.live_at(dump.peak.time), file)
+
+
+def _mark_last(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bool]]:
+    """Yield each piece and whether it is the last of the file."""
+    piece = next(pieces, None)
+    while piece is not None:
+        following = next(pieces, None)
+        yield piece, following is None
+        piece = following

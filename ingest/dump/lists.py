@@ -1,0 +1,171 @@
+"""Hold the rows of a dump in plain lists, scanning each piece at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from ingest.dump.driver import Joined, Place, SlotFacts, Text, UsedFacts
+from ingest.dump.live_range import scan_sequence
+from ingest.dump.liveness import Intervals
+from ingest.dump.notices import Notices
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.pieces import (
+    AllocationFacts,
+    AllocationsBefore,
+    scan_allocation_piece,
+    scan_range_piece,
+    scan_used_piece,
+)
+from ingest.dump.used_values import UsedScan, embedded
+
+
+class Lists:
+    """Fills the columns of a `ParsedDump`; see `ingest.dump.driver.Columns`."""
+
+    reads_files = False
+
+    def __init__(self, dump: ParsedDump) -> None:
+        self._dump = dump
+        self._embedded: list[UsedScan] = []
+        self._file = ""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The values' ids, in order."""
+        return self._dump.ids
+
+    def scan_allocations(
+        self, text: Text, at: Place, before: AllocationsBefore, take: Callable[[AllocationFacts], None]
+    ) -> None:
+        """Scan a piece and add its rows."""
+        dump = self._dump
+        piece = scan_allocation_piece(_plain(text), *at, before)
+        dump.headers += piece.headers
+        dump.values += piece.rows
+        dump.ids += piece.ids
+        dump.allocation_of += piece.allocation_of
+        dump.offsets += piece.offsets
+        dump.sizes += piece.sizes
+        if piece.used is not None:
+            self._embedded.append(piece.used)
+            self._file = at.file
+        take(piece.facts)
+
+    def sort_values(self) -> None:
+        """Put the rows of the values in order of their ids."""
+        dump = self._dump
+        order = sorted(range(len(dump.ids)), key=dump.ids.__getitem__)
+        dump.values = [dump.values[row] for row in order]
+        dump.allocation_of = [dump.allocation_of[row] for row in order]
+        dump.offsets = [dump.offsets[row] for row in order]
+        dump.sizes = [dump.sizes[row] for row in order]
+        dump.ids = [dump.ids[row] for row in order]
+        if len(self._embedded) == 1:
+            [dump.used] = self._embedded
+        elif self._embedded:
+            dump.used = embedded([block for piece in self._embedded for block in piece.blocks], self._file)
+
+    def repeated(self) -> Sequence[int]:
+        """Return two ids that are equal, or none."""
+        return next((pair for pair in pairwise(self._dump.ids) if pair[0] == pair[1]), ())
+
+    def places(self, ids: Sequence[int]) -> Mapping[int, tuple[str, str, int]]:
+        """Return where values are."""
+        dump, wanted = self._dump, set(ids)
+        return {
+            id_: (value[1], value[2], allocation)
+            for id_, value, allocation in zip(dump.ids, dump.values, dump.allocation_of, strict=True)
+            if id_ in wanted
+        }
+
+    def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
+        """Return some rows of values."""
+        return self._dump.values[low:high]
+
+    def scan_used(
+        self, text: Text, at: Place, low: int, high: int, take: Callable[[UsedFacts], None]
+    ) -> None:
+        """Scan a piece and add its positions and uses."""
+        piece = scan_used_piece(_plain(text), *at, self.lines(low, high))
+        used = self._dump.used
+        if used is None:
+            self._dump.used = piece
+        else:
+            used.blocks.extend(piece.blocks)
+            used.positions.extend(piece.positions)
+            used.position_counts.extend(piece.position_counts)
+            used.uses.extend(piece.uses)
+            used.use_counts.extend(piece.use_counts)
+        take(used_facts(piece))
+
+    def scan_sequence(self, text: Text, at: Place, first: int, take: Callable[[SlotFacts], None]) -> None:
+        """Scan a piece and add its slots."""
+        notices = Notices()
+        names = scan_sequence(_plain(text), first, *at, notices)
+        if self._dump.schedule is None:
+            self._dump.schedule = names
+        else:
+            self._dump.schedule += names
+        take(SlotFacts(len(names), notices))
+
+    def scan_ranges(self, text: Text, at: Place, slots: int, take: Callable[[Notices], None]) -> None:
+        """Scan a piece and add its ranges."""
+        piece = scan_range_piece(_plain(text), *at, slots)
+        if self._dump.ranges is None:
+            self._dump.ranges = []
+        self._dump.ranges += zip(piece.names, piece.indices, piece.starts, piece.ends, strict=True)
+        take(piece.notices)
+
+    def join(self) -> Joined:
+        """Find the value of each range; of several values in one place, which no dump has, the first."""
+        dump = self._dump
+        ranges = dump.ranges or []
+        rows = {(value[1], value[2] or "{}"): row for row, value in reversed([*enumerate(dump.values)])}
+        dump.range_values = [rows.get((name, index), -1) for name, index, _, _ in ranges]
+        found = [(row, one) for row, one in zip(dump.range_values, ranges, strict=True) if row >= 0]
+        ranged = [row for row, _ in found]
+        missing = [
+            name + index
+            for row, (name, index, _, _) in zip(dump.range_values, ranges, strict=True)
+            if row < 0
+        ]
+        intervals = Intervals(
+            [dump.allocation_of[row] for row in ranged],
+            [dump.offsets[row] for row in ranged],
+            [dump.sizes[row] for row in ranged],
+            [one[2] for _, one in found],
+            [one[3] for _, one in found],
+        )
+        return Joined(
+            intervals,
+            [dump.ids[row] for row in ranged],
+            missing,
+            len(set(ranged)) == len(ranged),
+            [dump.values[row][7].startswith("(") for row in ranged],
+        )
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """Return instruction and index of each range."""
+        return ((name, index) for name, index, _, _ in self._dump.ranges or ())
+
+    def live_at(self, slot: int) -> Sequence[tuple[str, str]]:
+        """Return the ranges that are live at a slot."""
+        return [(name, index) for name, index, start, end in self._dump.ranges or () if start <= slot <= end]
+
+    def wait(self) -> None:
+        """Return at once: every piece was taken."""
+
+    def abandon(self) -> None:
+        """Return at once: no piece is being scanned."""
+
+
+def used_facts(piece: UsedScan) -> UsedFacts:
+    """Return what the rules of the whole section need of a piece."""
+    without_text = next((block for block in piece.blocks if not block[7]), None)
+    return UsedFacts(without_text, piece.features, piece.notices)
+
+
+def _plain(text: Text) -> str:
+    assert isinstance(text, str)  # `reads_files` is not set
+    return text
