@@ -28,12 +28,13 @@ candidates AS MATERIALIZED (
     SELECT
         r.run_id, r.module, r.content_sha256, m.program_sha256,
         CASE WHEN m.program_sha256 IS NULL THEN 'dump' ELSE m.read_from END AS based_on,
-        min(r.run_id) OVER (PARTITION BY coalesce(t.contents, [r.run_id::VARCHAR]), m.program_sha256 IS NULL) AS alike
+        CASE WHEN m.program_sha256 IS NULL THEN min(r.run_id) OVER (
+            PARTITION BY coalesce(t.contents, [r.run_id::VARCHAR]), m.program_sha256 IS NULL) END AS alike
     FROM selected_runs($run, $label, $module) AS r
     LEFT JOIN hlo_modules AS m USING (run_id)
     LEFT JOIN texts AS t USING (run_id)
 ),
-dumps AS MATERIALIZED (SELECT DISTINCT c.alike AS run_id FROM candidates AS c WHERE c.based_on = 'dump'),
+dumps AS MATERIALIZED (SELECT DISTINCT c.alike AS run_id FROM candidates AS c WHERE c.alike IS NOT NULL),
 -- A value is known by what it is and when it is live: ids and numbers in names change between compilations, and
 -- names of parameters are the user's.
 of_values AS MATERIALIZED (
@@ -70,7 +71,7 @@ SELECT
     count(DISTINCT c.module) AS modules,
     min(b.total_bytes) AS total_bytes
 FROM candidates AS c
-LEFT JOIN of_dumps AS d ON d.run_id = c.alike AND c.based_on = 'dump'
+LEFT JOIN of_dumps AS d ON d.run_id = c.alike
 LEFT JOIN (SELECT a.run_id, sum(a.size_bytes)::BIGINT AS total_bytes FROM allocations AS a GROUP BY a.run_id) AS b
     ON b.run_id = c.run_id
 GROUP BY c.program_sha256, d.print, c.based_on
