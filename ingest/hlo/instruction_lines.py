@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from sys import intern
 from typing import Final
 
 from ingest.dump.instructions import parse_instruction, unescape
-from ingest.hlo.program import attributes_without_names
+from ingest.hlo.program import attributes_without_names, contents_of
 from ingest.hlo.records import InstructionColumns
 
 __all__ = ["InstructionScanner", "Problem", "last_instruction"]
@@ -103,14 +102,14 @@ class _Numbers(dict[str, int | None]):
 class InstructionScanner:
     """Scan instruction lines into `columns`, which are complete after `flush`.
 
-    `digests` runs parallel: a hash of what each instruction is, for `ingest.hlo.program`.
+    `contents` runs parallel: what each instruction is, for `ingest.hlo.program`.
     """
 
     def __init__(self, problem: Problem, spend: Callable[[int, int], None]) -> None:
         """Take what is called for each problem, and for the records and small parts that are kept."""
         self.columns = InstructionColumns()
         self._spend = spend
-        self.digests: list[bytes] = []
+        self.contents: list[bytes] = []
         self._channels: dict[str, int] = {}
         self._problem = problem
         self._rows: list[Row] = []
@@ -158,10 +157,10 @@ class InstructionScanner:
         columns.stack_frame_id += map(self._numbers.__getitem__, frames)
         columns.called_computations += [_called(head) if "=" in head else () for head in heads]
         self._mend(first, heads, tails)
-        self.digests += map(self._digest, opcodes, shapes, operands, heads, tails)
+        self.contents += map(self._content, opcodes, shapes, operands, heads, tails)
 
-    def _digest(self, opcode: str, shape: str, operands: str, head: str, tail: str) -> bytes:
-        """Return a hash of what an instruction is, names and numbers aside."""
+    def _content(self, opcode: str, shape: str, operands: str, head: str, tail: str) -> bytes:
+        """Return what an instruction is, names and numbers aside."""
         if opcode not in _LITERAL:
             # Of an element `%x#1` the index stays: which tuple it is of, the operands say.
             elements = "#" in operands
@@ -170,7 +169,7 @@ class InstructionScanner:
             attributes = attributes_without_names(head + tail, self._channels)
         else:
             attributes = (_CALLED.sub("", head) if "=" in head else "") + tail
-        return sha256(f"{opcode} {shape} {operands} {attributes}".encode(errors="replace")).digest()
+        return contents_of(f"{opcode} {shape} {operands} {attributes}".encode(errors="replace"))
 
     def _mend(self, first: int, heads: Sequence[str], tails: Sequence[str]) -> None:
         """Read the attributes again of instructions whose metadata may stand elsewhere.

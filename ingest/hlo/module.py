@@ -134,9 +134,9 @@ class Module:
     @cached_property
     def _parameter_rows(self) -> dict[str, dict[int, int]]:
         found: dict[str, dict[int, int]] = {}
-        for row, opcode in enumerate(self.columns.opcode):
-            if opcode == "parameter":
-                found.setdefault(self.columns.computation[row], {})[self.parameter_number(row)] = row
+        computations, numbers = self.columns.computation, self._reader.numbers
+        for row in [row for row, opcode in enumerate(self.columns.opcode) if opcode == "parameter"]:
+            found.setdefault(computations[row], {})[numbers.get(row, 0)] = row
         return found
 
     @cached_property
@@ -196,8 +196,8 @@ class Module:
         """Return the fingerprint of the program, of the instructions in order; None if parts do not fit."""
         if self.problems:
             return None
-        digests = [self._reader.digests[row] for row in self._order]
-        return program_sha256(ordered, digests, self.entry_computation, self._reader.header())
+        contents = [self._reader.contents[row] for row in self._order]
+        return program_sha256(ordered, contents, self.entry_computation, self._reader.header())
 
     @cached_property
     def _order(self) -> list[int]:

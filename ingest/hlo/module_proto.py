@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from ingest.hlo import messages
 from ingest.hlo.fields import as_index, as_text, message, parse, pieces
 from ingest.hlo.frames_proto import FrameReader
+from ingest.hlo.program import contents_of
 from ingest.hlo.records import Alias, Donor, InstructionColumns, ModuleHeader
 from ingest.hlo.shape_text import shape_text, tuple_text
 from ingest.hlo.wire import Field, Wire
@@ -55,7 +55,7 @@ class _Strings(dict[bytes, str]):
 class ModuleReader:
     """Collect what a module's message holds; `ingest.hlo.module.Module` puts names for its ids.
 
-    `ids`, `operand_ids`, `called_ids`, `raw_shapes` and `digests` run parallel to `columns`, in the order of
+    `ids`, `operand_ids`, `called_ids`, `raw_shapes` and `contents` run parallel to `columns`, in the order of
     the file. `numbers` holds, by row, the number of a parameter and the index of a get-tuple-element that is
     not 0.
     """
@@ -72,7 +72,7 @@ class ModuleReader:
         self.operand_ids: list[tuple[int, ...]] = []
         self.called_ids: list[tuple[int, ...]] = []
         self.raw_shapes: list[bytes] = []
-        self.digests: list[bytes] = []
+        self.contents: list[bytes] = []
         self.numbers: dict[int, int] = {}
         self.frames = FrameReader(wire)
         self._is_scheduled = False
@@ -121,8 +121,7 @@ class ModuleReader:
         self.name = as_text(module.name) or self.name
         self.entry_name = as_text(module.entry_computation_name) or self.entry_name
         self.entry_id = module.entry_computation_id or self.entry_id
-        for computation in module.computations:
-            self._take_computation((computation,))
+        self._take_computations(module.computations)
         if module.HasField("program_shape"):
             shape = module.program_shape
             self._layout = f"{{{tuple_text(map(shape_text, shape.parameters))}->{shape_text(shape.result)}}}"
@@ -149,8 +148,20 @@ class ModuleReader:
         if module.HasField("frames"):
             self.frames.take(module.frames)
 
+    def _take_computations(self, read: Sequence[Any]) -> None:
+        """Take whole computations: all their instructions at once, as each call has its cost."""
+        first = len(self.ids)
+        self._wire.count(len(read))
+        self._take_instructions([one for computation in read for one in computation.instructions])
+        for computation in read:
+            end = first + len(computation.instructions)
+            name = as_text(computation.name)
+            self.columns.computation += [name] * (end - first)
+            self.computations.append(Computation(computation.id, name, computation.root_id, first, end))
+            first = end
+
     def _take_computation(self, parts: Iterable[Any]) -> None:
-        """Take a computation by its pieces; a large instruction is one of them, as a field."""
+        """Take a large computation by its pieces; a large instruction is one of them, as a field."""
         first = len(self.ids)
         name, id_, root_id = b"", 0, 0
         self._wire.count()
@@ -187,10 +198,10 @@ class ModuleReader:
         for row, one in enumerate(read, first):
             if number := one.parameter_number or one.tuple_index:
                 self.numbers[row] = number
-        self.digests += map(self._digest, read)
+        self.contents += map(self._content, read)
 
-    def _digest(self, instruction: Any) -> bytes:
-        """Return a hash of what an instruction is, names and numbers aside; takes these from it."""
+    def _content(self, instruction: Any) -> bytes:
+        """Return what an instruction is, names and numbers aside; takes these from it."""
         channel = instruction.channel_id or instruction.all_reduce_id
         clear = instruction.ClearField
         for name in _NO_PROGRAM:
@@ -198,7 +209,7 @@ class ModuleReader:
         content = instruction.SerializeToString(deterministic=True)
         if channel:
             content += b"%d" % self._channels.setdefault(channel, len(self._channels))
-        return sha256(content).digest()
+        return contents_of(content)
 
     def _shape_text(self, data: bytes) -> str:
         text = self._shape_texts.get(data) or _SMALL_SHAPES.get(data)

@@ -18,7 +18,7 @@ from typing import Final
 
 from ingest.hlo.records import InstructionColumns, ModuleHeader
 
-__all__ = ["attributes_without_names", "program_sha256"]
+__all__ = ["attributes_without_names", "contents_of", "program_sha256"]
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}()]|, ([A-Za-z_][\w-]*+)=', re.DOTALL)
 _VOLATILE: Final = frozenset(
@@ -29,33 +29,46 @@ _VOLATILE: Final = frozenset(
     | {"false_computation", "scatter", "select", "to_apply", "true_computation"}
 )
 """Attributes that change from one compilation to the next."""
+_LONGEST: Final = 200
+"""Bytes of an instruction's content that are kept as they are."""
 _CHANNELS: Final = frozenset({"channel_id", "all_reduce_id"})
 
 
+def contents_of(content: bytes) -> bytes:
+    """Return what stands for the content of an instruction: itself, or its hash where it is long."""
+    return content if len(content) <= _LONGEST else hashlib.sha256(content).digest()
+
+
 def program_sha256(
-    columns: InstructionColumns, digests: Sequence[bytes], entry: str | None, header: ModuleHeader
+    columns: InstructionColumns, contents: Sequence[bytes], entry: str | None, header: ModuleHeader
 ) -> str:
     """Return the fingerprint of a module, hexadecimal.
 
     Args:
         columns: the instructions, each computation's in the order in which they run.
-        digests: of each instruction a hash of all that it says besides operands and called computations.
+        contents: of each instruction what it says besides operands and calls, see `contents_of`.
         entry: name of the entry computation; without one every computation counts.
         header: what the module says of itself.
     """
-    row_of = {name: row for row, name in enumerate(columns.instruction)}
+    place_of = {name: row for row, name in enumerate(columns.instruction)}.get
     of_computation: dict[str, bytes] = {}
     names, first = columns.computation, 0
+    operands, called = columns.operands, columns.called_computations
     while first < len(names):
         name, end = names[first], first + 1
         while end < len(names) and names[end] == name:
             end += 1
-        content = bytearray()
-        for row in range(first, end):
-            # An operand is told by how far back it stands; what a damaged file lacks is 0.
-            places = [row - row_of.get(operand, row) for operand in columns.operands[row]]
-            called = [of_computation.get(one, b"") for one in columns.called_computations[row]]
-            content += digests[row] + b"%d%s" % (columns.is_root[row], repr((places, called)).encode())
+        # An operand is known by how far back it stands; what a damaged file lacks is 0.
+        links = [
+            (
+                len(contents[row]),
+                [row - place_of(operand, row) for operand in operands[row]],
+                [of_computation.get(one, b"") for one in called[row]] if called[row] else (),
+            )
+            for row in range(first, end)
+        ]
+        roots = [row - first for row in range(first, end) if columns.is_root[row]]
+        content = b"".join(contents[first:end]) + repr((links, roots)).encode()
         of_computation[name] = hashlib.sha256(content).digest()
         first = end
     program = [of_computation[entry]] if entry in of_computation else sorted(of_computation.values())

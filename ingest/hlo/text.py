@@ -122,7 +122,7 @@ class _Reader:
         scanner = self._scanner
         program = None
         if not self._problems:
-            program = program_sha256(scanner.columns, scanner.digests, self._entry, self._header)
+            program = program_sha256(scanner.columns, scanner.contents, self._entry, self._header)
         return HloText(
             self._header,
             self._frames,

@@ -78,8 +78,14 @@ def stage_tasks(
                 yield len(chunk), stage_sets(chunk, parts.new(chunk[0].run_no))
             made.result()
         return
-    import ingest.staging.arrow_rows  # noqa: F401 - Arrow, once for all workers, who share its memory
+    import ingest.staging.arrow_rows
     from ingest.staging.pool import Workers, no_threads
+
+    roles = {member.role for task in tasks for member in task.dump_set.members}
+    if "hlo" in roles:
+        import ingest.hlo.text
+    if "proto" in roles:
+        import ingest.hlo.proto  # noqa: F401 - as above: 50 ms for each worker
 
     with Workers(jobs, parts.at_hand) as pool, ThreadPoolExecutor(1) as beside:
         with no_threads():
