@@ -9,18 +9,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from ingest.database.refusals import command_line, explain
-from ingest.errors import DatabaseLocked
+from ingest.errors import DatabaseError, DatabaseLocked
 
 __all__ = ["import_lock", "lock_file", "lock_holder"]
 
 _RETRY_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.02
+
+_LONGEST_ENDING: Final = ".staging"
 
 OnWait = Callable[[DatabaseLocked], None]
 """Called once, when waiting for another process begins."""
@@ -33,21 +36,20 @@ def lock_file(database: str) -> str:
 
 @contextmanager
 def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None) -> Iterator[None]:
-    """Keep other importers out.
+    """Keep other importers out, and all else that changes the database.
 
     The lock is the kernel's (flock): it ends with the process and the workers that it forked, so nothing
     has to be cleaned up after a kill.
 
     Raises:
         DatabaseLocked: another importer held it longer than `wait_seconds`.
-        DatabaseError: the lock cannot be made.
+        DatabaseError: the lock cannot be made, or the names beside the database would be too long.
     """
+    _require_room(database)
     deadline = time.monotonic() + wait_seconds
     told = False
     try:
-        # Not through a link that somebody put there.
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(lock_file(database), flags, 0o666)
+        descriptor = _open(database, os.O_RDWR | os.O_CREAT)
     except (OSError, ValueError) as error:
         raise explain(database, error) from error
     try:
@@ -77,7 +79,7 @@ def lock_holder(database: str) -> DatabaseLocked | None:
     None also where the lock must not be looked at: it is the importer's user who needs to know.
     """
     try:
-        descriptor = os.open(lock_file(database), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = _open(database, os.O_RDONLY)
     except (FileNotFoundError, PermissionError):
         return None
     except (OSError, ValueError) as error:
@@ -86,6 +88,30 @@ def lock_holder(database: str) -> DatabaseLocked | None:
         return None if _try(descriptor) else _refusal(database, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _open(database: str, flags: int) -> int:
+    """Open the lock; neither through a link that somebody put there, nor waiting at a FIFO."""
+    place = lock_file(database)
+    descriptor = os.open(place, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DatabaseError(f"{place}: is no regular file, as the import lock must be; remove it")
+    return descriptor
+
+
+def _require_room(database: str) -> None:
+    """Refuse a database whose name leaves no room for the longest of the names beside it."""
+    folder, name = os.path.split(os.path.realpath(database))
+    try:
+        longest = os.pathconf(folder, "PC_NAME_MAX") - len(_LONGEST_ENDING)
+    except OSError as error:
+        raise explain(database, error) from error
+    if len(os.fsencode(name)) > longest:
+        raise DatabaseError(
+            f"{database}: the name has {len(os.fsencode(name))} bytes; xbuf keeps files beside it whose names"
+            f" are longer, and has room for {longest}: rename it, or name another with --db"
+        )
 
 
 def _try(descriptor: int) -> bool:

@@ -56,11 +56,12 @@ _table(
     Column("tool_version", "VARCHAR", "Version of xbuf that ran.", required=True),
     Column("host", "VARCHAR", "Host name of the machine that ran the import."),
     Column("sources", "VARCHAR[]", "Directories and files given on the command line."),
-    Column("found", "BIGINT", "Dump sets found, count."),
+    Column("found", "BIGINT", "Dump sets found, and files and directories that could not be read, count."),
     Column("loaded", "BIGINT", "Dump sets loaded as new runs or completed in place, count."),
     Column("unchanged", "BIGINT", "Dump sets that the database already held, count."),
     Column("rejected", "BIGINT", "Dump sets rejected, count; see rejects."),
     Column("unfinished", "BIGINT", "Dump sets still being written, left for the next import, count."),
+    Column("import_uuid", "VARCHAR", "Random name of the import, by which an export's is known again."),
 )
 _table(
     "runs",

@@ -18,7 +18,7 @@ from ingest.arguments import Paths, as_paths
 from ingest.display import display
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
 from ingest.dump.opening import FILE_FLAGS, is_of_kernel, open_folder, open_regular
-from ingest.dump.sets import Discovery, DumpSet, Member, Problem
+from ingest.dump.sets import Discovery, DumpSet, Member, Problem, time_of
 from ingest.errors import DumpError, UsageError
 
 __all__ = ["check_paths", "discover"]
@@ -305,7 +305,7 @@ class _Listing:
                 continue
             if not stat.S_ISREG(status.st_mode):
                 continue  # something else took its place since the listing
-            members.append(Member(role, entry.name, status.st_size, status.st_mtime_ns))
+            members.append(Member(role, entry.name, status.st_size, time_of(status)))
         return tuple(members)
 
     def _sniff(self, known: Container[tuple[str, str]], only_named: bool) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ["Discovery", "DumpSet", "Member", "Problem"]
+__all__ = ["Discovery", "DumpSet", "Member", "Problem", "time_of"]
+
+_LATEST: Final = 2**63 - 1
 
 
 class Member(NamedTuple):
@@ -17,6 +19,7 @@ class Member(NamedTuple):
     """As the file system has it; see `display`."""
     size: int
     mtime_ns: int
+    """As `time_of` has it."""
 
 
 class DumpSet(NamedTuple):
@@ -65,3 +68,8 @@ class Discovery:
     def found(self) -> int:
         """How many things were found; an import loads, passes over, rejects or puts off each of them."""
         return len(self.sets) + len(self.problems)
+
+
+def time_of(status: os.stat_result) -> int:
+    """Return when a file was modified, ns since 1970; what no BIGINT holds (after 2262) as its last."""
+    return max(-_LATEST, min(status.st_mtime_ns, _LATEST))

@@ -60,7 +60,17 @@ def _copy(old: str, new: str) -> None:
         connection.execute(f"ATTACH {_literal(new)} AS new ({options})")
         # Row groups that one thread fills are full.
         connection.execute("SET threads = 1")
-        connection.execute("COPY FROM DATABASE old TO new")
+        try:
+            connection.execute("COPY FROM DATABASE old TO new")
+        except duckdb.ConstraintException as error:
+            names = connection.execute(
+                "SELECT string_agg(DISTINCT table_name, ', ') FROM duckdb_constraints()"
+                " WHERE database_name = 'old' AND constraint_type = 'FOREIGN KEY'"
+            ).fetchall()
+            raise DatabaseError(
+                f"{old}: DuckDB cannot copy tables with foreign keys ({names[0][0]}); nothing was changed:"
+                " create them without, or in a file of their own, then compact again"
+            ) from error
         connection.execute("CHECKPOINT new")
         if _contents(connection, "old") != _contents(connection, "new"):
             raise DatabaseError(f"{old}: the compacted copy does not equal it; the database stays as it is")

@@ -201,10 +201,20 @@ def _unreadable(check: str, error: duckdb.Error) -> Finding:
 
 
 def _import_lock(database: str) -> Finding:
-    holder = lock_holder(database)
+    holder = _holder(database)
     if holder is None:
         return Finding("imports", "ok", "no import is running")
+    if not isinstance(holder, DatabaseLocked):
+        return Finding("imports", "trouble", str(holder))
     return Finding("imports", "note", f"an import is running: process {holder.pid} ({holder.command})")
+
+
+def _holder(database: str) -> DatabaseError | None:
+    """Return who holds the import lock (`DatabaseLocked`), or why it cannot be looked at; None for nobody."""
+    try:
+        return lock_holder(database)
+    except DatabaseError as error:
+        return error
 
 
 def _schema(connection: duckdb.DuckDBPyConnection) -> Finding:
@@ -277,7 +287,7 @@ def _staging(database: str) -> Finding:
     folder = staging_folder(database)
     scrap = [path.name for path in folder.glob("copy-*")] + [path.name for path in folder.glob("removed-*")]
     new = [path.name for path in Path(os.path.realpath(database)).parent.glob(f"{UNBORN}*")]
-    running = lock_holder(database) is not None
+    running = isinstance(_holder(database), DatabaseLocked)
     waiting = sum(count_staged(journal.parts) for journal in journals)
     if running:
         return Finding("staging", "ok", f"{folder} is in use")

@@ -213,7 +213,7 @@ def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Re
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE matched_imports AS SELECT e.import_id AS old, max(d.import_id) AS new"
         f" FROM {_FILE} AS e LEFT JOIN imports AS d"
-        " ON d.started_at = e.started_at AND d.host IS NOT DISTINCT FROM e.host GROUP BY e.import_id",
+        " USING (import_uuid) GROUP BY e.import_id",
         {"file": files["imports"]},
     )
     connection.execute(

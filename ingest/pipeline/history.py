@@ -137,10 +137,9 @@ def _groups(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> list
 
 
 def _find_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int | None:
-    """Return the number of an import whose load was cut off; a moment and a host make one import."""
+    """Return the number of an import whose load was cut off."""
     row = connection.execute(
-        "SELECT import_id FROM imports WHERE started_at = $1::TIMESTAMP AND host IS NOT DISTINCT FROM $2",
-        [record.started_at, record.host],
+        "SELECT import_id FROM imports WHERE import_uuid = $1", [record.import_uuid]
     ).fetchone()
     return int(row[0]) if row else None
 
@@ -150,12 +149,13 @@ def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -
         "INSERT INTO imports BY NAME SELECT"
         " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
         " $started_at::TIMESTAMP AS started_at, 'interrupted' AS status, $version AS tool_version,"
-        " $host AS host, $sources AS sources, 0 AS loaded RETURNING import_id",
+        " $host AS host, $sources AS sources, 0 AS loaded, $uuid AS import_uuid RETURNING import_id",
         {
             "started_at": record.started_at,
             "version": record.tool_version,
             "host": record.host,
             "sources": list(record.sources),
+            "uuid": record.import_uuid,
         },
     ).fetchone()
     assert row is not None
@@ -235,18 +235,19 @@ def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEnt
     with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
         rows = connection.execute(
             "SELECT import_id, started_at, finished_at, status, found, loaded, unchanged, rejected,"
-            " unfinished, tool_version, host, sources FROM imports"
+            " unfinished, tool_version, host, sources, import_uuid FROM imports"
+            " ORDER BY started_at, import_id"
         ).fetchall()
-    entries = [HistoryEntry(*row) for row in rows]
-    entries = [replace(entry, sources=tuple(entry.sources or ())) for entry in entries]
-    recorded = {(entry.started_at, entry.host) for entry in entries}
+    entries = [replace(HistoryEntry(*row[:-1]), sources=tuple(row[-2] or ())) for row in rows]
+    recorded = {row[-1] for row in rows}
     journals = read_journals(database)
     holder = lock_holder(database) if journals else None
     for journal in journals:
         entry = _waiting(journal, running=holder is not None and holder.pid == journal.record.pid)
-        if (entry.started_at, entry.host) not in recorded:
+        if journal.record.import_uuid not in recorded:
             entries.append(entry)
-    return sorted(entries, key=lambda entry: entry.started_at, reverse=True)
+    # Of imports at one moment the later one comes last, and so first in reverse.
+    return sorted(reversed(entries), key=lambda entry: entry.started_at, reverse=True)
 
 
 def _waiting(journal: Journal, *, running: bool) -> HistoryEntry:

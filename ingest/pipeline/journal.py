@@ -23,8 +23,8 @@ import shutil
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +47,7 @@ __all__ = [
 
 _RECORD: Final = "import.json"
 _REMOVED: Final = "removed-"
+_MOMENT: Final = "%Y%m%dT%H%M%S.%f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class ImportRecord:
     rejected: int | None = None
     unfinished: int | None = None
     rejects: tuple[Rejected, ...] = ()
+    import_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    """By which a load that was cut off finds its import again; clocks stand still, or go back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,6 @@ def open_journal(
     """
     now = datetime.now(UTC)
     folder = staging_folder(database)
-    # Microseconds: the folders in order of their names are the imports in order of time.
-    directory = folder / f"{now:%Y%m%dT%H%M%S.%f}-{uuid.uuid4().hex[:8]}"
     record = ImportRecord(
         timestamp(now),
         version,
@@ -157,10 +158,23 @@ def open_journal(
     )
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
+        directory = folder / f"{_next_name(database, now)}-{record.import_uuid[:8]}"
         directory.mkdir(mode=0o700)
         return Journal(directory, record).write(record)
     except OSError as error:
         raise explain(database, error) from error
+
+
+def _next_name(database: str, now: datetime) -> str:
+    """Return the name of a moment after those of all journals, whatever the clock says.
+
+    The folders in order of their names are the imports in their order.
+    """
+    earlier = [path.name.partition("-")[0] for path in _entries(database) if _is_journal(path)]
+    name = f"{now:{_MOMENT}}"
+    if name > max(earlier, default=""):
+        return name
+    return f"{datetime.strptime(max(earlier), _MOMENT) + timedelta(microseconds=1):{_MOMENT}}"
 
 
 def left_behind(database: str) -> list[Journal]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
+from ingest.dump.sets import time_of
 from ingest.errors import XbufError
 from ingest.events import Event, SetRejected
 from ingest.pipeline.journal import Journal, staging_folder
@@ -123,7 +124,7 @@ def _found_again(task: Task) -> Task:
     for member in task.dump_set.members:
         try:
             status = os.stat(task.dump_set.path(member), follow_symlinks=False)
-            members.append(member._replace(size=status.st_size, mtime_ns=status.st_mtime_ns))
+            members.append(member._replace(size=status.st_size, mtime_ns=time_of(status)))
         except OSError:
             members.append(member)  # gone: staging it again will say so
     return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))

@@ -25,7 +25,7 @@ from ingest.dump import features
 from ingest.dump.names import parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
-from ingest.dump.sets import DumpSet
+from ingest.dump.sets import DumpSet, time_of
 from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.staging.at_hand import reading
@@ -350,7 +350,7 @@ def _has_changed(dump_set: DumpSet) -> bool:
             status = os.stat(dump_set.path(member), follow_symlinks=False)
         except OSError:
             return True
-        if (status.st_size, status.st_mtime_ns) != (member.size, member.mtime_ns):
+        if (status.st_size, time_of(status)) != (member.size, member.mtime_ns):
             return True
     return False
 

@@ -194,13 +194,18 @@ def upgrade() -> None:
         column("tool_version", sa.String(), "Version of xbuf that ran.", required=True),
         column("host", sa.String(), "Host name of the machine that ran the import."),
         column("sources", sa.ARRAY(sa.String()), "Directories and files given on the command line."),
-        column("found", sa.BigInteger(), "Dump sets found, count."),
+        column(
+            "found",
+            sa.BigInteger(),
+            "Dump sets found, and files and directories that could not be read, count.",
+        ),
         column("loaded", sa.BigInteger(), "Dump sets loaded as new runs or completed in place, count."),
         column("unchanged", sa.BigInteger(), "Dump sets that the database already held, count."),
         column("rejected", sa.BigInteger(), "Dump sets rejected, count; see rejects."),
         column(
             "unfinished", sa.BigInteger(), "Dump sets still being written, left for the next import, count."
         ),
+        column("import_uuid", sa.String(), "Random name of the import, by which an export's is known again."),
         sa.PrimaryKeyConstraint("import_id"),
         comment="One row for each invocation of xbuf-ingest.",
     )
