@@ -9,6 +9,7 @@ import duckdb
 
 from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
 from ingest.database.import_lock import OnWait
+from ingest.database.spill import spill_directory
 from ingest.database.window import held, replace_database
 from ingest.errors import DatabaseError
 from ingest.maintenance.change import exclusive
@@ -53,7 +54,7 @@ def compact_database(
 
 
 def _copy(old: str, new: str) -> None:
-    with duckdb.connect(config=CONFIG) as connection:
+    with duckdb.connect(config={**CONFIG, "temp_directory": spill_directory(new)}) as connection:
         connection.execute("SET enable_progress_bar = false")  # as in open_database
         connection.execute(f"ATTACH {_literal(old)} AS old (READ_ONLY)")
         options = f"STORAGE_VERSION '{STORAGE_VERSION}', BLOCK_SIZE {BLOCK_BYTES}"
