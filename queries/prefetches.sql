@@ -24,7 +24,7 @@
 PREPARE prefetches AS
 WITH largest AS MATERIALIZED (
     -- Other texts than the name are looked up for the rows shown.
-    SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time
+    SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time, r.module
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
@@ -35,13 +35,6 @@ WITH largest AS MATERIALIZED (
       AND len(v.dimensions) > 0
     ORDER BY v.size_bytes DESC, v.run_id, v.value_id
     LIMIT $top
-),
-copies AS (
-    SELECT v.*, a.color AS to_color, l.start_time, l.end_time, r.module
-    FROM largest AS l
-    JOIN selected_runs() AS r ON r.run_id = l.run_id
-    JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
-    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 ),
 readers AS (
     SELECT
@@ -59,9 +52,7 @@ sources AS (
     SELECT
         c.run_id,
         c.value_id,
-        arg_min(
-            value_name(o.instruction, o.shape_index), o.value_id
-        ) AS "value",
+        arg_min(value_name(o.instruction, o.shape_index), o.value_id) AS "value",
         arg_min(a.color, o.value_id) AS color
     FROM largest AS c
     JOIN uses AS x ON x.run_id = c.run_id AND x.instruction = c.instruction AND x.operand_number = 0
@@ -71,10 +62,10 @@ sources AS (
 )
 SELECT
     c.run_id,
-    c.size_bytes,
+    v.size_bytes,
     o.color AS from_color,
-    c.to_color,
-    value_name(c.instruction, c.shape_index) AS "value",
+    a.color AS to_color,
+    value_name(v.instruction, v.shape_index) AS "value",
     d.done_time - c.start_time - 1 AS slots_in_flight,
     c.end_time - c.start_time + 1 AS held_slots,
     d.first_use,
@@ -82,12 +73,14 @@ SELECT
     c.start_time,
     d.done_time,
     d.first_use_time,
-    contains(c.instruction_text, 'cross_program_prefetch_index') AS cross_program,
-    c.shape,
+    contains(v.instruction_text, 'cross_program_prefetch_index') AS cross_program,
+    v.shape,
     c.module
-FROM copies AS c
+FROM largest AS c
+JOIN "values" AS v ON v.run_id = c.run_id AND v.value_id = c.value_id
+JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 LEFT JOIN readers AS d ON d.run_id = c.run_id AND d.value_id = c.value_id
 LEFT JOIN sources AS o ON o.run_id = c.run_id AND o.value_id = c.value_id
-ORDER BY c.size_bytes DESC, c.run_id, c.value_id;
+ORDER BY v.size_bytes DESC, c.run_id, c.value_id;
 
 EXECUTE prefetches(top := 20, run := NULL, label := NULL, module := NULL);

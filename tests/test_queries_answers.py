@@ -9,7 +9,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from ingest.cli.xbuf import xbuf
 from ingest.database.connect import open_database
 from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary
@@ -17,11 +19,17 @@ from tests.query_databases import DATA, ask
 
 
 @pytest.fixture(scope="module")
-def with_hlo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open read-only: six real dumps beside which HLO text or a protobuf lies."""
+def hlo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Path of a database of six real dumps with HLO text or protobuf as sidecar files."""
     path = tmp_path_factory.mktemp("hlo") / "xbuf.duckdb"
     import_dumps([DATA / "hlo"], path, jobs=1)
-    with open_database(path, read_only=True) as opened:
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_hlo(hlo_database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: `hlo_database`."""
+    with open_database(hlo_database, read_only=True) as opened:
         yield opened
 
 
@@ -99,6 +107,15 @@ def test_an_inherited_source_line_is_marked(with_hlo: duckdb.DuckDBPyConnection)
     assert set(via.values()) == {"own", "operand", "user"}
     line = "/opt/xla/jx.py:24"
     assert rows == [(value, line if via[value] == "own" else f"{line} ({via[value]})") for value, _ in rows]
+
+
+def test_show_marks_inherited_lines(hlo_database: Path) -> None:
+    """The stacks below the report of a run say which ones are not the value's own."""
+    lines = CliRunner().invoke(xbuf, ["show", "1", "--db", str(hlo_database)]).output.splitlines()
+    marked = {line.split(",")[0]: line.rpartition(" ")[2] for line in lines if "jx.py:24" in line}
+    assert marked["x.5"] == "(user)"
+    assert marked["tuple.4"] == "(operand)"
+    assert marked["wrapped_cosine"] == "jx.py:85"
 
 
 def test_memory_by_source_can_leave_inherited_lines_out(with_hlo: duckdb.DuckDBPyConnection) -> None:

@@ -98,6 +98,19 @@ def test_saved_queries_list_the_choices(demonstration: duckdb.DuckDBPyConnection
     assert "verdict VARCHAR := 'all' in (all, in place, copied)" in row[0]
 
 
+def test_no_column_is_hugeint(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """Sums of bytes are BIGINT: pandas makes floats of HUGEINT."""
+    views = [block.name for block in read_blocks() if block.kind == "VIEW"]
+    results = [*views, *(f"{name}()" for name in shipped())]
+    wide = [
+        (result, column[0])
+        for result in results
+        for column in demonstration.execute(f"FROM {result} LIMIT 0").description or []
+        if "HUGEINT" in str(column[1])
+    ]
+    assert wide == []
+
+
 def test_blocks_are_commented(demonstration: duckdb.DuckDBPyConnection) -> None:
     """A shell's DESCRIBE and duckdb_views() explain the views and each of their columns."""
     views = dict(

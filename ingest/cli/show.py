@@ -65,7 +65,7 @@ def _print_stacks(database: str, run: int, top: int) -> None:
     with reading(database) as connection:
         create_temporary(connection)
         buffers = connection.execute(
-            'SELECT p."value", p.bytes_at_peak, v.source_frame_id, v.source_file, v.source_line'
+            'SELECT p."value", p.bytes_at_peak, v.source_frame_id, v.source_file, v.source_line, v.source_via'
             ' FROM values_at_peak AS p JOIN "values" AS v USING (run_id, value_id)'
             " WHERE run_id = $run AND v.source_file IS NOT NULL"
             " ORDER BY p.bytes_at_peak DESC, value_id LIMIT $top",
@@ -80,11 +80,13 @@ def _print_stacks(database: str, run: int, top: int) -> None:
     is_framework = FrameworkRule.from_environment()
     stacks = Stacks([SourceFrame(*frame) for frame in frames], is_framework)
     echo("\nWhere they come from, innermost line of your program first")
-    for name, size, frame_id, file, line in buffers:
+    for name, size, frame_id, file, line, via in buffers:
         stack = stacks.stack(frame_id)
         own = [frame for frame in stack if not is_framework(frame.file)] or stack
         where = format_stack(own) if own else f"{file.rpartition('/')[2]}:{line}"
-        echo(escape(f"{name}, {human_bytes(size)}, {where}"))
+        # Marked as source_text() marks it in results.
+        inherited = "" if via == "own" else f" ({via})"
+        echo(escape(f"{name}, {human_bytes(size)}, {where}{inherited}"))
 
 
 def _facts(database: str, run: int) -> dict[str, Any]:
