@@ -6,8 +6,7 @@ import gzip
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +16,14 @@ import pytest
 from ingest.dump import driver
 from ingest.dump.find import discover
 from ingest.dump.source import BlockReader
-from ingest.staging.large import stage_large
+from ingest.staging.large import InThisProcess, stage_large
 from ingest.staging.stage import Staged, Task, stage_sets
-from tests.dump_sets import DATA, DumpSet, committed_sets
+from tests.dump_sets import DATA, DumpSet, committed_sets, dump_sets
+from tests.fuzz import both_ways
+from tests.fuzz.run import write_set
 
+CORPUS = DATA.parents[2] / "shared" / "corpus"
 Rows = dict[str, list[tuple[Any, ...]]]
-
-
-class Inline(Executor):
-    """Run calls at once, so that a failure keeps its traceback."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-@pytest.fixture(params=[700, 5000, 1 << 20])
-def block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Read files in blocks so small that even small dumps have many pieces; one size takes them whole."""
-    size = int(request.param)
-    monkeypatch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, size))
-    return size
 
 
 def stage_both_ways(directory: Path, out: Path) -> tuple[Staged, Rows, Staged, Rows]:
@@ -53,13 +35,14 @@ def stage_both_ways(directory: Path, out: Path) -> tuple[Staged, Rows, Staged, R
     task = Task(0, dump_set)
     whole, pieces = str(out / "whole"), str(out / "pieces")
     result_whole = stage_sets([task], whole)
-    result_pieces = stage_large(task, pieces, Inline(), 2)
+    result_pieces = stage_large(task, pieces, InThisProcess(), 2)
     return result_whole, rows(whole), result_pieces, rows(pieces)
 
 
 def rows(part: str) -> Rows:
     """Return the rows of a part by table, in an order of their own."""
-    names = sorted(os.listdir(part)) if os.path.isdir(part) else []
+    files = os.listdir(part) if os.path.isdir(part) else []
+    names = sorted(name for name in files if name.endswith(".parquet"))
     tables: dict[str, list[str]] = {}
     for name in names:
         tables.setdefault(name.removesuffix(".parquet").split("-")[0], []).append(f"{part}/{name}")
@@ -70,33 +53,35 @@ def rows(part: str) -> Rows:
         }
 
 
-def assert_same(directory: Path, out: Path) -> Staged:
-    """Compare both ways of staging."""
-    whole, whole_rows, pieces, pieces_rows = stage_both_ways(directory, out)
-    assert whole_rows.keys() == pieces_rows.keys()
-    for table, expected in whole_rows.items():
-        assert expected == pieces_rows[table], table
-    assert (whole.loaded, whole.rows) == (pieces.loaded, pieces.rows)
-    assert len(whole.rejected) == len(pieces.rejected)
-    return pieces
-
-
-def copy_set(dump_set: DumpSet, to: Path) -> None:
-    """Copy the files of a set into a directory of their own."""
-    to.mkdir()
-    for path in dump_set.files.values():
-        shutil.copy(path, to)
-
-
 SETS = committed_sets()
+SIZES = (150, 700, 5000, 4 << 20)
 
 
-@pytest.mark.usefixtures("block_bytes")
+def outcome(dump_set: DumpSet, folder: Path, texts: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return what a set comes to in plain lists and in Arrow columns, whole and in pieces: always the same.
+
+    Pieces of the smallest size only where they are not too many.
+    """
+    length = sum(map(len, texts.values()))
+    return both_ways.compare(write_set(folder, texts), *(size for size in SIZES if length < 500 * size))
+
+
 @pytest.mark.parametrize("dump_set", SETS, ids=lambda dump_set: dump_set.name)
-def test_pieces_and_whole_give_the_same_rows(dump_set: DumpSet, tmp_path: Path) -> None:
-    """Every table and every notice is the same, however the file is cut."""
-    copy_set(dump_set, tmp_path / "dump")
-    assert assert_same(tmp_path / "dump", tmp_path).loaded == 1
+def test_every_piece_size_gives_the_same_rows(dump_set: DumpSet, tmp_path: Path) -> None:
+    """Every table and every notice is the same, however the file is cut and whatever holds the rows."""
+    assert outcome(dump_set, tmp_path, dump_set.texts())[0] == "load"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the dumps beside the checkout are not there")
+def test_every_piece_size_gives_the_same_rows_of_the_corpus(tmp_path: Path) -> None:
+    """So it is with every real dump at hand, whole and cut off at two places."""
+    for dump_set in dump_sets(CORPUS):
+        texts = dump_set.texts()
+        assert outcome(dump_set, tmp_path, texts)[0] == "load", dump_set.name
+        (last, text), *_ = reversed(texts.items())
+        for keep in (0.3, 0.8):
+            outcome(dump_set, tmp_path, {**texts, last: text[: int(len(text) * keep)]})
 
 
 def _with_crlf(data: bytes) -> bytes:
@@ -117,32 +102,30 @@ def _with_bad_bytes(data: bytes) -> bytes:
     return data[:at] + b"\xff\xfe" + data[at:]
 
 
-@pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize("change", [gzip.compress, _with_crlf, _with_mark, _with_accents, _with_bad_bytes])
-def test_what_a_copy_did_to_a_text_is_mended_in_pieces_too(
+def test_what_a_copy_did_to_a_text_is_undone_in_pieces_too(
     change: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     """Compressed, re-encoded and damaged copies give the same rows and notices both ways."""
     dump_set = next(one for one in SETS if "jaxlib-0.7.2" in one.name)
-    (tmp_path / "dump").mkdir()
     data = dump_set.primary.read_bytes()
     changed = change(data)
     assert changed != data
-    (tmp_path / "dump" / dump_set.primary.name).write_bytes(changed)
-    assert assert_same(tmp_path / "dump", tmp_path).loaded == 1
+    assert outcome(dump_set, tmp_path, {"primary": changed})[0] == "load"
 
 
-@pytest.mark.usefixtures("block_bytes")
 @pytest.mark.parametrize("keep", [0.2, 0.5, 0.7, 0.9])
 def test_a_dump_that_is_cut_off_is_rejected_in_pieces_too(keep: float, tmp_path: Path) -> None:
     """Both ways reject it and leave no part behind."""
     dump_set = next(one for one in SETS if "jaxlib-0.7.2" in one.name)
-    (tmp_path / "dump").mkdir()
     data = dump_set.primary.read_bytes()
-    (tmp_path / "dump" / dump_set.primary.name).write_bytes(data[: int(len(data) * keep)])
+    (tmp_path / "dump").mkdir()
+    texts = {"primary": data[: int(len(data) * keep)]}
+    assert outcome(dump_set, tmp_path / "dump", texts)[1] == "truncated"
     whole, whole_rows, pieces, pieces_rows = stage_both_ways(tmp_path / "dump", tmp_path)
     assert (whole_rows, pieces_rows) == ({}, {})
-    assert len(whole.rejected) == len(pieces.rejected) == 1
+    assert whole.rejected == pieces.rejected
+    assert [one.kind for one in whole.rejected] == ["truncated"]
     assert not list(tmp_path.glob("*.tmp"))
 
 

@@ -1,8 +1,8 @@
 """Stage a dump in plain lists and in Arrow columns, cut into large and into small pieces, and compare.
 
 Both load the same rows, or both are rejected; of several things wrong with a dump, each may name another.
-Pieces are a few hundred bytes instead of 4 MiB, so that a small dump has as many as a large one. Nothing is
-written: what would become Parquet files is kept as Arrow tables.
+In pieces of a few hundred bytes a small dump has as many as a large one. Nothing is written:
+what would become Parquet files is kept as Arrow tables.
 """
 
 from __future__ import annotations
@@ -41,25 +41,31 @@ class Result(NamedTuple):
     rows: Rows
 
 
-def compare(files: Mapping[str, Path], block_bytes: int) -> Outcome:
-    """Return the outcome of both ways of staging the set in `files`.
+def compare(files: Mapping[str, Path], *block_sizes: int) -> Outcome:
+    """Return what the set in `files` comes to, whole and in blocks of these sizes, both ways.
 
     Raises:
-        Violation: they differ.
+        Violation: some of the outcomes differ.
     """
     paths = {role: str(path) for role, path in files.items()}
     primary = files["primary"]
     stem = primary.name.removesuffix("-buffer-assignment.txt")
     task = as_task(0, primary.parent, stem, tuple(files))
     whole = _result(lambda tables: _stage_whole(task, paths, tables))
-    in_pieces = _result(lambda tables: _stage_in_pieces(task, block_bytes, tables))
-    if (whole.reject is None) != (in_pieces.reject is None) or whole[1:] != in_pieces[1:]:
-        raise Violation(_difference(whole, in_pieces))
+    for block_bytes in block_sizes:
+        with _blocks_of(block_bytes):
+            _require_same(whole, _result(lambda tables: _stage_whole(task, paths, tables)))
+            _require_same(whole, _result(lambda tables: _stage_in_pieces(task, tables)))
     if whole.reject is not None:
         return rejected(whole.reject.kind, whole.reject.section, whole.reject.message)
     assert whole.run is not None
     found = next(cell for cell in whole.run if isinstance(cell, list))
     return ("load", *found, *sorted({str(row[3]) for row in whole.rows.get("notices", [])}))
+
+
+def _require_same(whole: Result, in_pieces: Result) -> None:
+    if (whole.reject is None) != (in_pieces.reject is None) or whole[1:] != in_pieces[1:]:
+        raise Violation(_difference(whole, in_pieces))
 
 
 def _result(stage: Callable[[list[dict[str, pa.Table]]], tuple[Any, ...]]) -> Result:
@@ -84,14 +90,20 @@ def _stage_whole(task: Task, paths: Mapping[str, str], tables: list[dict[str, pa
     return run_row(task, dump)
 
 
-def _stage_in_pieces(task: Task, block_bytes: int, tables: list[dict[str, pa.Table]]) -> tuple[Any, ...]:
-    with _tiny_pieces(block_bytes, tables):
+def _stage_in_pieces(task: Task, tables: list[dict[str, pa.Table]]) -> tuple[Any, ...]:
+    with _kept(tables):
         dump, _ = parse_in_pieces(task.dump_set, Where(0, os.devnull, ""), InThisProcess(), 2)
         return run_row(task, dump)
 
 
 @contextmanager
-def _tiny_pieces(block_bytes: int, tables: list[dict[str, pa.Table]]) -> Iterator[None]:
+def _blocks_of(block_bytes: int) -> Iterator[None]:
+    with patch.object(driver, "BlockReader", lambda path, _: BlockReader(path, block_bytes)):
+        yield
+
+
+@contextmanager
+def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
     def keep(written: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
         tables.append(written)
 
@@ -101,7 +113,6 @@ def _tiny_pieces(block_bytes: int, tables: list[dict[str, pa.Table]]) -> Iterato
                 written["allocations"] = with_occupancies(written["allocations"], held)
 
     with (
-        patch.object(driver, "BlockReader", lambda path, _: BlockReader(path, block_bytes)),
         patch.object(pieces, "write_tables", keep),
         patch.object(large, "complete_allocations", complete),
         # Giving memory back takes longer than all else.
