@@ -17,6 +17,7 @@ from typing import Final
 from ingest.database.connect import check_path, explain, open_database, status
 from ingest.database.hold import ReadHold
 from ingest.database.import_lock import OnWait
+from ingest.database.private import is_own_folder
 from ingest.database.window import held, sync
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 
@@ -61,7 +62,8 @@ def publish_snapshot(
     """
     place = check_place(database, path)
     folder, name = os.path.split(place)
-    for old in glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*"):
+    left_over = glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*")
+    for old in filter(is_own_folder, left_over):
         shutil.rmtree(old, ignore_errors=True)  # of a publication that was killed
     with held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold:
         content = _content(database)

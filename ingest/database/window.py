@@ -27,6 +27,7 @@ import duckdb
 from ingest.database.connect import UNBORN, check_links, open_database
 from ingest.database.hold import ReadHold
 from ingest.database.import_lock import OnWait
+from ingest.database.private import is_own_folder, make_private_folder, require_private_folder
 from ingest.database.refusals import explain
 from ingest.database.spill import remove_left_over
 from ingest.errors import DatabaseError, DatabaseLocked
@@ -152,7 +153,7 @@ def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Re
     place = os.path.realpath(database)
     check_links(place)
     try:
-        os.makedirs(staging, mode=0o700, exist_ok=True)
+        make_private_folder(staging)
         folder = tempfile.mkdtemp(prefix=_FOLDER, dir=staging)
     except OSError as error:
         raise explain(database, error) from error
@@ -175,10 +176,14 @@ def finish_replacements(database: str, staging: str) -> None:
 
     A kill between the renaming and the removal of the old file's WAL leaves a WAL that DuckDB refuses. What
     it held is in the new file, as the marker tells, so it is removed.
+
+    Raises:
+        DatabaseError: the staging folder is not this user's alone; nothing in it was touched.
     """
     place = os.path.realpath(database)
     _remove_unborn(place)
     remove_left_over()
+    require_private_folder(staging)
     try:
         folders = [entry.path for entry in os.scandir(staging) if entry.name.startswith(_FOLDER)]
     except (FileNotFoundError, NotADirectoryError):
@@ -198,7 +203,7 @@ def finish_replacements(database: str, staging: str) -> None:
 def _remove_unborn(place: str) -> None:
     """Remove what is left of a database that was killed while it was made; a live one takes a second."""
     folder, name = os.path.split(place)
-    for path in glob.glob(os.path.join(glob.escape(folder), f"{UNBORN}*")):
+    for path in filter(is_own_folder, glob.glob(os.path.join(glob.escape(folder), f"{UNBORN}*"))):
         with suppress(OSError):
             made = os.path.join(path, name)
             is_born = os.path.lexists(made) and os.path.lexists(place) and os.path.samefile(made, place)

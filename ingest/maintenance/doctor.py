@@ -13,6 +13,7 @@ import duckdb
 
 from ingest.database.connect import HEAD, UNBORN, open_database, status
 from ingest.database.import_lock import lock_holder
+from ingest.database.private import require_private_folder
 from ingest.database.spill import remove_left_over
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked
@@ -285,6 +286,11 @@ def _staging(database: str) -> Finding:
     """Look for work that waits, and for what a kill left."""
     journals = read_journals(database)
     folder = staging_folder(database)
+    if os.access(folder, os.R_OK | os.X_OK):  # to others than the importer's user it is closed
+        try:
+            require_private_folder(folder)
+        except DatabaseError as error:
+            return Finding("staging", "trouble", str(error))
     scrap = [path.name for path in folder.glob("copy-*")] + [path.name for path in folder.glob("removed-*")]
     new = [path.name for path in Path(os.path.realpath(database)).parent.glob(f"{UNBORN}*")]
     running = isinstance(_holder(database), DatabaseLocked)

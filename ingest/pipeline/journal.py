@@ -28,6 +28,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.private import make_private_folder, require_private_folder
 from ingest.database.refusals import explain
 from ingest.staging.parts import Parts, is_whole
 
@@ -157,7 +158,7 @@ def open_journal(
         os.getpid(),
     )
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         directory = folder / f"{_next_name(database, now)}-{record.import_uuid[:8]}"
         directory.mkdir(mode=0o700)
         return Journal(directory, record).write(record)
@@ -178,7 +179,12 @@ def _next_name(database: str, now: datetime) -> str:
 
 
 def left_behind(database: str) -> list[Journal]:
-    """Return the journals of earlier imports, oldest first, and tidy up; the caller holds the import lock."""
+    """Return the journals of earlier imports, oldest first, and tidy up; the caller holds the import lock.
+
+    Raises:
+        DatabaseError: the folder is not this user's alone; nothing in it was touched.
+    """
+    require_private_folder(staging_folder(database))
     for path in _entries(database):
         if path.name.startswith(_REMOVED):
             shutil.rmtree(path, ignore_errors=True)
@@ -198,7 +204,8 @@ def read_journals(database: str) -> list[Journal]:
 
     To anybody but the importer's user the folder is closed, and there are none.
     """
-    if not os.access(staging_folder(database), os.R_OK | os.X_OK):
+    folder = staging_folder(database)
+    if folder.is_symlink() or not os.access(folder, os.R_OK | os.X_OK):
         return []
     found = []
     for path in _entries(database):

@@ -18,6 +18,7 @@ from typing import Final
 import duckdb
 
 from ingest.database.connect import CONFIG
+from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
 
 __all__ = ["has_manifest", "note_runs", "open_manifest", "take_in"]
@@ -44,13 +45,10 @@ def note_runs(connection: duckdb.DuckDBPyConnection, staging: Path, chosen: str 
     """Note the runs that a condition chooses, all of them by default; `take_in` makes it count.
 
     Raises:
-        DatabaseError: there is no folder to write to.
+        DatabaseError: there is no private folder to write to.
         duckdb.Error: it cannot be written.
     """
-    try:
-        staging.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise explain(str(staging), error) from error
+    make_private_folder(staging)
     # By DuckDB, which is there: the import of Arrow takes 0.1 s.
     connection.execute(
         f"COPY (SELECT {_COLUMNS} FROM runs JOIN run_files AS f USING (run_id) WHERE {chosen}"
@@ -86,7 +84,7 @@ def take_in(staging: Path, *, anew: bool = False) -> None:
 
 def open_manifest(staging: Path) -> duckdb.DuckDBPyConnection | None:
     """Open the record to be read; None when there is none, or a damaged one: then nothing is known."""
-    if not (staging / _FILE).exists():
+    if not is_own_folder(staging) or not (staging / _FILE).exists():
         return None
     with suppress(duckdb.Error):
         return duckdb.connect(str(staging / _FILE), read_only=True, config=CONFIG)
