@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 
 from ingest.database.connect import open_database
 from ingest.dump.parse import parse_set
+from ingest.dump.resident import MainMemory
 from ingest.hlo.assignment import HeapEvent
-from ingest.hlo.heap_trace import simulated_peak
+from ingest.hlo.heap_trace import simulated_peak, traced_resident_peak
+from ingest.hlo.proto import read_proto
 from ingest.pipeline.importer import import_dumps
 from tests.dump_sets import DATA, committed_sets, dump_sets
 
@@ -80,6 +83,20 @@ def test_a_share_takes_over_memory_that_may_be_freed_already() -> None:
     again = [HeapEvent("alloc", 3, None, None, None), *events[:1], events[3], events[2]]
     assert simulated_peak(again, sizes) == 110
     assert simulated_peak(again[1:3], sizes) == 100
+
+
+def test_values_of_color_0_in_an_arena_of_another_color_count() -> None:
+    """Without an arena in memory space 0 the trace of its values is taken, as XProf does."""
+    [path] = (DATA / "hlo").glob("jaxlib-0.10.2-cpu/module_0004*.pb")
+    proto = read_proto(path)
+    [trace] = proto.heap_traces
+    peak = simulated_peak(trace.events, {value.value_id: value.size for value in proto.values})
+    assert peak > 0
+    assert traced_resident_peak(MainMemory(100), proto) == 100 + peak
+    assert traced_resident_peak(MainMemory(100), dataclasses.replace(proto, heap_traces=())) == 100
+    arena = MainMemory(100, frozenset({trace.allocation_index or 0}))
+    assert traced_resident_peak(arena, dataclasses.replace(proto, heap_traces=())) is None
+    assert traced_resident_peak(arena, dataclasses.replace(proto, heap_traces=(trace, trace))) is None
 
 
 @pytest.mark.slow

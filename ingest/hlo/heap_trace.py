@@ -6,29 +6,38 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ingest.dump.resident import MainMemory
-from ingest.hlo.assignment import HeapEvent, HloProto
+from ingest.hlo.assignment import HeapEvent, HloProto, ProtoValue
 
 __all__ = ["simulated_peak", "traced_resident_peak"]
 
 
 def traced_resident_peak(memory: MainMemory, proto: HloProto) -> int | None:
-    """Return the resident peak of a module without live ranges; see `ingest.dump.resident`.
+    """Return the resident peak as XProf works it out; see `ingest.dump.resident`.
 
-    None without a trace of its arena, and with several arenas: each has a trace of its own, and how their
-    steps interleave is not told. Pointer tables of tuples are in no trace.
+    The trace is that of the arena in memory space 0; where that has none, the one with the most steps of
+    values of color 0, whose arena has a color of its own (GPU, xla_gpu_temp_buffer_use_separate_color).
+
+    None with several arenas, of which XProf takes one, as each has a trace of its own and how their steps
+    interleave is not told; and where an arena holds more than pointer tables of tuples and has no trace.
     """
-    arenas = {
-        value.allocation_index
-        for value in proto.values
-        if value.allocation_index in memory.arenas and not (value.shape or "").startswith("(")
-    }
-    if not arenas:
-        return memory.own_bytes
-    traces = [trace.events for trace in proto.heap_traces if trace.allocation_index in arenas]
-    if len(arenas) != 1 or len(traces) != 1:
-        return None
     sizes = {value.value_id: value.size for value in proto.values}
-    return memory.own_bytes + simulated_peak(traces[0], sizes)
+    traces = [trace for trace in proto.heap_traces if trace.allocation_index in memory.arenas]
+    if len(traces) > 1:
+        return None
+    if traces:
+        return memory.own_bytes + simulated_peak(traces[0].events, sizes)
+    if any(value.allocation_index in memory.arenas and not _is_tuple(value) for value in proto.values):
+        return None
+    main = {value.value_id for value in proto.values if value.color == 0}
+    steps = [sum(event.value_id in main for event in trace.events) for trace in proto.heap_traces]
+    if not any(steps):
+        return memory.own_bytes
+    trace = proto.heap_traces[steps.index(max(steps))]
+    return memory.own_bytes + simulated_peak(trace.events, sizes)
+
+
+def _is_tuple(value: ProtoValue) -> bool:
+    return (value.shape or "").startswith("(")
 
 
 def simulated_peak(events: Iterable[HeapEvent], sizes: Mapping[int, int]) -> int:

@@ -314,11 +314,12 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
 
 
 def play_back(dump: ParsedDump, beside: Siblings) -> None:
-    """Work the resident peak out from the heap simulator's steps where there are no live ranges."""
-    if dump.resident_peak is None and beside.proto is not None:
+    """Work the resident peak out from the heap simulator's steps, as XProf does, where these tell it."""
+    if beside.proto is not None:
         from ingest.hlo.heap_trace import traced_resident_peak
 
-        dump.resident_peak = traced_resident_peak(dump.memory, beside.proto)
+        traced = traced_resident_peak(dump.memory, beside.proto)
+        dump.resident_peak = dump.resident_peak if traced is None else traced
 
 
 def text_files(dump_set: DumpSet) -> dict[str, str]:
