@@ -15,11 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingest.database.tables import staged_types, types_of
-from ingest.dump.instructions import parse_instruction
-from ingest.dump.shapes import parse_shape
-from ingest.staging.batch import COLUMNS, LOCATED_COLUMNS, Batch
-from ingest.staging.siblings import Source
+from ingest.database.tables import staged_types
+from ingest.staging.batch import COLUMNS, Batch
+from ingest.staging.derived import derive
 
 TYPES: Final[dict[str, pa.DataType]] = {
     "BIGINT": pa.int64(),
@@ -81,45 +79,27 @@ def _table(batch: Batch, name: str) -> pa.Table:
         if column not in arrays:
             arrays[column] = pa.array(rows, TYPES[type_])
     if name == "values":
-        arrays |= _derived(batch, arrays["size_bytes"])
+        arrays |= derive(batch, arrays["size_bytes"], _Arrow())
     return pa.table({column: arrays[column] for column in staged_types(name)})
 
 
-def _derived(batch: Batch, sizes: pa.Array) -> dict[str, Any]:
-    """Return the columns of `values` that come from the shape and the instruction text."""
-    numbers = pa.array(batch.shape_numbers, pa.int32())
-    derived: dict[str, Any] = {"shape": pa.DictionaryArray.from_arrays(numbers, list(batch.shapes))}
-    shapes = [parse_shape(text) for text in batch.shapes]
-    for column, type_ in types_of("values", "shape").items():
-        derived[column] = pa.array([getattr(shape, column) for shape in shapes], TYPES[type_]).take(numbers)
-    derived["padding_bytes"] = pc.subtract(sizes, derived["logical_bytes"])
-    numbers = pa.array(batch.text_numbers, pa.int32())
-    texts = [parse_instruction(text) for text in batch.texts]
-    for column, type_ in types_of("values", "instruction").items():
-        derived[column] = pa.array([getattr(text, column) for text in texts], TYPES[type_]).take(numbers)
-    derived |= _located(batch, derived)
-    derived["instruction_text"] = pa.DictionaryArray.from_arrays(
-        numbers, pa.array(list(batch.texts), pa.string())
-    )
-    return derived
+class _Arrow:
+    """Columns of Arrow; see `ingest.staging.derived.Columns`."""
 
+    def numbers(self, numbers: Sequence[int | None]) -> pa.Array:
+        return pa.array(numbers, pa.int32())
 
-def _located(batch: Batch, derived: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of the source line, and those that fill in for missing instruction texts."""
-    own = pc.if_else(pc.is_valid(derived["source_file"]), "own", pa.scalar(None, pa.string()))
-    nowhere = pa.nulls(len(batch.sources), pa.int64())
-    printed = {**derived, "source_via": own, "source_frame_id": nowhere}
-    if not any(batch.sources):
-        return {name: printed[name] for name in LOCATED_COLUMNS}
-    nothing = Source(None, None, None, None, None, None, None)
-    told = zip(*(source or nothing for source in batch.sources), strict=True)
-    types = types_of("values")
-    columns = {
-        name: pa.array(column, TYPES[types[name]]) for name, column in zip(Source._fields, told, strict=True)
-    }
-    located = pc.is_valid(columns["source_file"])
-    without_text = pa.array([number is None for number in batch.text_numbers])
-    return {
-        name: pc.if_else(located if name in LOCATED_COLUMNS else without_text, column, printed[name])
-        for name, column in columns.items()
-    }
+    def column(self, facts: Sequence[Any], type_: str) -> pa.Array:
+        return pa.array(facts, TYPES[type_])
+
+    def taken(self, distinct: Sequence[Any], type_: str, numbers: pa.Array) -> pa.Array:
+        return pa.array(distinct, TYPES[type_]).take(numbers)
+
+    def texts(self, distinct: Sequence[str], numbers: pa.Array) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(numbers, pa.array(distinct, pa.string()))
+
+    def difference(self, one: pa.Array, other: pa.Array) -> pa.Array:
+        return pc.subtract(one, other)
+
+    def chosen(self, where: Sequence[bool], one: pa.Array, other: pa.Array) -> pa.Array:
+        return pc.if_else(pa.array(where), one, other)

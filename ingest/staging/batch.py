@@ -29,10 +29,6 @@ COLUMNS: Final = {
 }
 """Columns that a batch collects row by row, with their types; `values` gets more from its texts."""
 
-LOCATED_COLUMNS: Final = tuple(name for name in Source._fields if name.startswith("source_"))
-"""Columns of `values` that the HLO module gives where it knows a source line; the other fields of `Source`
-fill in for a missing instruction text."""
-
 # `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
 _OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
 _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))

@@ -14,11 +14,9 @@ from typing import Any
 import duckdb
 
 from ingest.database.connect import CONFIG
-from ingest.database.tables import staged_types, types_of
-from ingest.dump.instructions import parse_instruction
-from ingest.dump.shapes import parse_shape
-from ingest.staging.batch import COLUMNS, LOCATED_COLUMNS, Batch
-from ingest.staging.siblings import Source
+from ingest.database.tables import staged_types
+from ingest.staging.batch import COLUMNS, Batch
+from ingest.staging.derived import derive
 
 __all__ = ["write_few"]
 
@@ -79,7 +77,7 @@ def _columns(batch: Batch, name: str) -> _Columns:
         columns["value_id"] = _repeat(ids, counts)
         columns["position"] = [number for count in counts for number in range(count)]
     if name == "values":
-        columns |= _derived(batch, columns["size_bytes"])
+        columns |= derive(batch, columns["size_bytes"], _Lists())
     return columns
 
 
@@ -87,42 +85,23 @@ def _repeat(items: Sequence[int], counts: Sequence[int]) -> list[int]:
     return [item for item, count in zip(items, counts, strict=True) for _ in range(count)]
 
 
-def _derived(batch: Batch, sizes: Sequence[int]) -> _Columns:
-    """Return the columns of `values` that come from the shape and the instruction text."""
-    texts = list(batch.shapes)
-    derived: _Columns = {"shape": [texts[number] for number in batch.shape_numbers]}
-    shapes = [parse_shape(text) for text in texts]
-    for column in types_of("values", "shape"):
-        distinct = [getattr(shape, column) for shape in shapes]
-        derived[column] = [distinct[number] for number in batch.shape_numbers]
-    derived["padding_bytes"] = [
-        None if logical is None else size - logical
-        for size, logical in zip(sizes, derived["logical_bytes"], strict=True)
-    ]
-    instructions = [parse_instruction(text) for text in batch.texts]
-    for column in types_of("values", "instruction"):
-        distinct = [getattr(instruction, column) for instruction in instructions]
-        derived[column] = [None if number is None else distinct[number] for number in batch.text_numbers]
-    texts = list(batch.texts)
-    derived["instruction_text"] = [None if number is None else texts[number] for number in batch.text_numbers]
-    return derived | _located(batch, derived)
+class _Lists:
+    """Columns of Python lists; see `ingest.staging.derived.Columns`."""
 
+    def numbers(self, numbers: Sequence[int | None]) -> Sequence[int | None]:
+        return numbers
 
-def _located(batch: Batch, derived: _Columns) -> _Columns:
-    """Return the columns of the source line, and those that fill in for missing instruction texts."""
-    printed = dict(derived)
-    printed["source_via"] = [None if file is None else "own" for file in derived["source_file"]]
-    printed["source_frame_id"] = [None] * len(batch.sources)
-    nothing = Source(None, None, None, None, None, None, None)
-    told = [source or nothing for source in batch.sources]
-    located = [source.source_file is not None for source in told]
-    without_text = [number is None for number in batch.text_numbers]
-    return {
-        name: [
-            mine if is_told else theirs
-            for is_told, mine, theirs in zip(
-                located if name in LOCATED_COLUMNS else without_text, column, printed[name], strict=True
-            )
-        ]
-        for name, column in zip(Source._fields, zip(*told, strict=True), strict=True)
-    }
+    def column(self, facts: Sequence[Any], _: str) -> Sequence[Any]:
+        return facts
+
+    def taken(self, distinct: Sequence[Any], _: str, numbers: Sequence[int | None]) -> Sequence[Any]:
+        return [None if number is None else distinct[number] for number in numbers]
+
+    def texts(self, distinct: Sequence[str], numbers: Sequence[int | None]) -> Sequence[Any]:
+        return self.taken(distinct, "VARCHAR", numbers)
+
+    def difference(self, one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
+        return [None if b is None else a - b for a, b in zip(one, other, strict=True)]
+
+    def chosen(self, where: Sequence[bool], one: Sequence[Any], other: Sequence[Any]) -> Sequence[Any]:
+        return [a if here else b for here, a, b in zip(where, one, other, strict=True)]
