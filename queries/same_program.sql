@@ -72,8 +72,7 @@ SELECT
     min(b.total_bytes) AS total_bytes
 FROM candidates AS c
 LEFT JOIN of_dumps AS d ON d.run_id = c.alike
-LEFT JOIN (SELECT a.run_id, sum(a.size_bytes)::BIGINT AS total_bytes FROM allocations AS a GROUP BY a.run_id) AS b
-    ON b.run_id = c.run_id
+LEFT JOIN run_summary AS b ON b.run_id = c.run_id
 GROUP BY c.program_sha256, d.print, c.based_on
 HAVING count(*) >= $min_runs
 ORDER BY runs DESC, total_bytes DESC, fingerprint
