@@ -29,6 +29,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "spill"
     root.mkdir()
     monkeypatch.setenv("TMPDIR", str(root))
+    monkeypatch.setattr("ingest.database.spill._own", {})
     return root
 
 
@@ -49,11 +50,12 @@ def _line(process: subprocess.Popen[str]) -> str:
 def test_two_readers_spill_apart_and_a_killed_one_is_cleaned_up_after(database: Path, root: Path) -> None:
     """Two processes share nothing; one that ends takes its directory along, one that is killed leaves it."""
     before = sorted(os.listdir(database.parent))
+    own = os.path.basename(os.path.dirname(spill_directory(str(database))))
     first, second = _reader(database), _reader(database)
     try:
         places = [Path(_line(process)) for process in (first, second)]
         assert places[0] != places[1]
-        assert {place.parent for place in places} == {root}
+        assert {place.parent.parent for place in places} == {root}
         assert {stat.S_IMODE(place.stat().st_mode) for place in places} == {0o700}
         assert all(any(place.iterdir()) for place in places), "nothing was spilled"
         assert remove_left_over() == []
@@ -64,7 +66,7 @@ def test_two_readers_spill_apart_and_a_killed_one_is_cleaned_up_after(database: 
         for process in (first, second):
             process.kill()
             process.communicate()
-    assert os.listdir(root) == [places[1].name]
+    assert [name for name in os.listdir(root) if name != own] == [places[1].parent.name]
     findings = {one.check: one for one in examine(str(database))}
     assert findings["spill"].level == "note"
     assert findings["spill"].text.startswith("removed ")
@@ -73,7 +75,7 @@ def test_two_readers_spill_apart_and_a_killed_one_is_cleaned_up_after(database: 
     findings = {one.check: one for one in examine(str(database))}
     assert "files of DuckDB shells" in findings["spill"].text
     (database.parent / f"{database.name}.tmp").rmdir()
-    assert places[1].name not in os.listdir(root)
+    assert places[1].parent.name not in os.listdir(root)
     assert sorted(os.listdir(database.parent)) == before
 
 
@@ -88,7 +90,7 @@ def test_nothing_but_left_over_directories_of_ones_own_is_removed(root: Path, tm
     live = spill_directory(str(tmp_path / "x.duckdb"))
     assert remove_left_over() == []
     assert sorted(os.listdir(root)) == sorted(
-        ["xbuf-spill-link", "xbuf-spill-file", "xbuf-spill-open", os.path.basename(live)]
+        ["xbuf-spill-link", "xbuf-spill-file", "xbuf-spill-open", os.path.basename(os.path.dirname(live))]
     )
     assert (target / "kept").exists()
 
@@ -97,6 +99,10 @@ def test_connections_of_one_process_share_a_directory(database: Path) -> None:
     """They are one DuckDB instance; another database has its own."""
     assert spill_directory(str(database)) == spill_directory(str(database))
     assert spill_directory(str(database)) != spill_directory(str(database) + "2")
+    descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for number in range(20):
+        spill_directory(f"{database}.{number}")
+    assert descriptors in (0, len(os.listdir("/proc/self/fd")))
     with open_database(database, read_only=True) as connection:
         row = connection.execute("SELECT current_setting('temp_directory')").fetchone()
     assert row == (spill_directory(str(database)),)

@@ -72,8 +72,7 @@ def run(command: click.Command) -> NoReturn:
     if interrupts.happened or isinstance(failure, (KeyboardInterrupt, click.Abort)):
         kept = str(failure) if isinstance(failure, KeyboardInterrupt) else ""
         say(f"interrupted; {kept}" if kept else "interrupted")
-        abandon_stdout()
-        code = ExitCode.INTERRUPTED
+        _end_now(ExitCode.INTERRUPTED)
     elif failure is not None:
         code = _report(failure)
     sys.exit(int(code) if isinstance(code, int) else 0)
@@ -89,6 +88,13 @@ def _call(command: click.Command) -> object:
         return shell_complete(command, {}, name, variable, instruction)
     with command.make_context(name, sys.argv[1:]) as context:
         return command.invoke(context)
+
+
+def _end_now(code: int) -> NoReturn:
+    """End as a kill does: a thread may be inside of DuckDB or Arrow, which crash as the interpreter ends."""
+    if spill := sys.modules.get("ingest.database.spill"):
+        spill.remove_own()
+    os._exit(code)
 
 
 def _report(failure: BaseException) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import hashlib
 import os
 import shutil
 import stat
@@ -19,11 +20,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LeftOver", "remove_left_over", "spill_directory", "spill_root"]
+__all__ = ["LeftOver", "remove_left_over", "remove_own", "spill_directory", "spill_root"]
 
 _PREFIX: Final = "xbuf-spill-"
-_live: dict[tuple[int, str], str] = {}
-"""Directories of this process, by its id and the database that they are for."""
+_own: dict[int, str] = {}
+"""The spill directory of this process, by its id: a forked one makes its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,26 @@ def spill_root() -> str:
 
 
 def spill_directory(database: str) -> str:
-    """Return this process's spill directory for a database; made at the first call, removed at the end.
+    """Return where this process spills what belongs to a database: a folder in its spill directory.
+
+    Made at the first call, removed at the end. Two databases do not share one: DuckDB names its files alike.
 
     Raises:
         OSError: no directory can be made.
     """
-    key = os.getpid(), os.path.realpath(database)
-    path = _live.get(key)
-    if path is None or not os.path.isdir(path):
-        path = _live[key] = _make()
-    return path
+    own = _own.get(os.getpid())
+    if own is None or not os.path.isdir(own):
+        own = _own[os.getpid()] = _make()
+    place = os.path.join(own, hashlib.sha256(os.fsencode(os.path.realpath(database))).hexdigest()[:16])
+    with suppress(FileExistsError):
+        os.mkdir(place, 0o700)
+    return place
+
+
+def remove_own() -> None:
+    """Remove the spill directory of this process, which ends now."""
+    if path := _own.get(os.getpid()):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_left_over() -> list[LeftOver]:
@@ -66,7 +77,11 @@ def remove_left_over() -> list[LeftOver]:
     for path in paths:
         with suppress(OSError), _locked(path) as is_ours:
             if is_ours:
-                size = sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(path))
+                size = sum(
+                    os.lstat(os.path.join(folder, name)).st_size
+                    for folder, _, names in os.walk(path)
+                    for name in names
+                )
                 shutil.rmtree(path)
                 removed.append(LeftOver(path, size))
     return removed
@@ -80,16 +95,11 @@ def _make() -> str:
         try:
             # Before it was locked, another process may have taken it for left over.
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                atexit.register(_remove, os.getpid(), path)
+                atexit.register(remove_own)
                 return path  # the descriptor stays open, and with it the lock
         except FileNotFoundError:
             pass
         os.close(descriptor)
-
-
-def _remove(pid: int, path: str) -> None:
-    if os.getpid() == pid:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager
