@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
@@ -218,6 +219,15 @@ def test_escaped_quotes_without_end_are_read_at_once(tmp_path: Path) -> None:
         + "\n}\n"
     )
     assert read_hlo_text(path).instructions.instruction == ["a"]
+
+
+def test_a_shape_of_millions_of_parts_is_not_parsed(tmp_path: Path) -> None:
+    """Two bytes stand for a part of a tuple, and zeros compress: 7 KB came to a gigabyte."""
+    path = tmp_path / "wide.hlo.pb.gz"
+    shape = tuple_of(*[b""] * 1_000_000)
+    path.write_bytes(gzip.compress(module(instruction(1, b"add", shape))))
+    with pytest.raises(DumpError, match="larger than any that XLA writes"):
+        read_proto(path)
 
 
 def test_differences_keep_a_few_messages_only(tmp_path: Path) -> None:

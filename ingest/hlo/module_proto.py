@@ -28,6 +28,8 @@ _NO_PROGRAM: Final = (
 )  # fmt: skip
 """Fields of an instruction that are not part of the program, or that `ingest.hlo.program` takes otherwise."""
 
+_LARGEST_SHAPE: Final = 1 << 20
+"""Bytes of a shape, 40,000 arrays in a tuple. Two bytes may stand for a part, which takes 100 when parsed."""
 _SMALL_TEXT: Final = 100
 _MOST_SHAPES: Final = 20_000
 _SMALL_SHAPES: Final[dict[bytes, str]] = {}
@@ -214,6 +216,8 @@ class ModuleReader:
     def _shape_text(self, data: bytes) -> str:
         text = self._shape_texts.get(data) or _SMALL_SHAPES.get(data)
         if text is None:
+            if len(data) > _LARGEST_SHAPE:
+                raise self._wire.error(f"a shape of {len(data):,} bytes is larger than any that XLA writes")
             text = self._shape_texts[data] = shape_text(parse(self._wire, data, messages.Shape))
             self._wire.count(0, len(text))
             if len(text) <= _SMALL_TEXT and len(_SMALL_SHAPES) < _MOST_SHAPES:

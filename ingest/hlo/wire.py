@@ -24,8 +24,8 @@ KIND: Final = "hlo-proto"
 MAX_BYTES: Final = 2**31 - 1
 """Largest uncompressed protobuf; the format's own limit."""
 
-LEAF_LIMIT: Final = 16 << 20
-"""Largest message that is parsed at once; parsing takes up to 30 times the memory."""
+LEAF_LIMIT: Final = 4 << 20
+"""Largest message parsed at once, a schedule of 400,000 instructions; takes up to 50 times the memory."""
 
 VARINT: Final = 0
 FIXED64: Final = 1
