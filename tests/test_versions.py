@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ingest import ImportSummary, import_dumps, open_database
+from ingest.maintenance.doctor import examine
 from ingest.maintenance.portable import export_database, import_export
 from tests.dump_sets import DATA
 
@@ -161,6 +162,7 @@ def test_versions_stay_apart_through_an_export(place: Place, tmp_path: Path) -> 
     place.load()
     everything = place.query("SELECT run_id, role, content_sha256 FROM run_files ORDER BY ALL")
     assert len(everything) == 4
+    assert [one for one in examine(str(place.database)) if one.level == "trouble"] == []
     export_database(str(place.database), str(tmp_path / "export"))
     for database, known in ((one, 1), (primary_alone, 0), (tmp_path / "new.duckdb", 0)):
         restored = import_export(str(tmp_path / "export"), str(database))

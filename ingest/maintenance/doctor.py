@@ -107,8 +107,12 @@ ROW_CHECKS: Final = (
         "identity",
         "runs with the directory, stem and content of another run",
         """
-        SELECT max(run_id) AS run_id FROM runs
-        GROUP BY dump_dir, stem, content_sha256 HAVING count(*) > 1
+        SELECT max(run_id) AS run_id
+        FROM runs LEFT JOIN (
+            SELECT run_id, list(role || content_sha256 ORDER BY role) AS texts
+            FROM run_files WHERE role IN ('values', 'live_range') GROUP BY run_id
+        ) USING (run_id)
+        GROUP BY dump_dir, stem, content_sha256, texts HAVING count(*) > 1
         """,
     ),
     (
