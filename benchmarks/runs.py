@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from benchmarks.columns import column_costs
 from benchmarks.data import Data, DataSet
+from benchmarks.grown import grow, make_files
 from benchmarks.plain_load import export_rows
-from benchmarks.process import XBUF, Usage, in_turn, run
+from benchmarks.process import XBUF, Usage, in_turn, median, run
 
 LARGE_BYTES: Final = 50_000_000
 """Sets from here on are judged by the time that DuckDB needs for their rows."""
@@ -36,10 +37,20 @@ class Sizes:
     query_runs: int
     query_copies: int
     """Copies in each run of the query database, which make up its values."""
+    grown: tuple[int, ...]
+    """Runs in the databases that one more is imported into."""
 
 
-FULL: Final = Sizes((1, 4, 16, 64, 256, 1024), (8, 47), (10, 100, 1000, 10_000, 100_000), 100_000, 5000, 17)
-SMALL: Final = Sizes((0.2, 1, 2), (2, 9), (10, 40), 40, 20, 2)
+FULL: Final = Sizes(
+    (1, 4, 16, 64, 256, 1024),
+    (8, 47),
+    (10, 100, 1000, 10_000, 100_000),
+    100_000,
+    5000,
+    17,
+    (2_000, 50_000, 500_000),
+)
+SMALL: Final = Sizes((0.2, 1, 2), (2, 9), (10, 40), 40, 20, 2, (60, 600))
 
 
 @dataclass(frozen=True)
@@ -259,6 +270,46 @@ class Runs:
         title = f"Saved queries on {counts.runs:,} runs and {counts.values:,} values"
         return [Table("queries", title, ("query", "first ms", "median ms", "CPU ms", "rows"), rows)]
 
+    def grown(self) -> list[Table]:
+        """Import one dump, and then nothing new, into databases of growing size."""
+        first = self._data.many(50)
+        start = self._folder / "start.duckdb"
+        self._import(first, start)
+        incoming = self._folder / "incoming"
+        rows = []
+        for runs in self._sizes.grown:
+            database, files = self._folder / "grown.duckdb", self._folder / "data" / f"grown-{runs}"
+            _remove(database)
+            shutil.copy(start, database)
+            grow(database, files, runs)
+            if not files.is_dir():
+                make_files(files, first.dumps + 1, runs)
+            command = [sys.executable, "-c", _TIME_THE_LOAD, str(incoming), str(database)]
+            ones = []
+            # The first import writes the record that stands in for a locked database; it is not counted.
+            for number in range(self._repeat + 1):
+                shutil.rmtree(incoming, ignore_errors=True)
+                incoming.mkdir()
+                dump = next(first.directory.glob("*-buffer-assignment.txt"))
+                shutil.copy2(dump, incoming / f"module_{number:04d}.jit_new.{dump.name[12:]}")
+                ones.append(run(command, watch_memory=True))
+            one = median(ones[1:])
+            window = statistics.median(float(usage.output) for usage in ones[1:])
+            again = median(
+                [
+                    run([*XBUF, str(files), "--db", str(database)], watch_memory=True)
+                    for _ in range(self._repeat)
+                ]
+            )
+            if " 0 loaded" not in again.output:
+                raise RuntimeError(f"{runs} runs: {again.output}")
+            self._report(f"grown to {runs:,}: {one.seconds:.2f} s, nothing new {again.seconds:.2f} s")
+            size = database.stat().st_size
+            figures = (one.seconds, one.cpu, one.largest / 1e6, window)
+            rows.append((runs, size / 1e6, *figures, again.seconds, again.cpu, again.largest / 1e6))
+        head = ("runs", "MB", "one new s", "CPU s", "memory MB", "load s", "none new s", "CPU s", "memory MB")
+        return [Table("grown", "One new dump, and none, by the size of the database", head, tuple(rows))]
+
     def _sets(self) -> Sequence[DataSet]:
         """Return the real sets, or generated ones where there are none, and a set of many small dumps."""
         if self._sizes is SMALL:
@@ -282,8 +333,16 @@ class Runs:
         return run([sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)])
 
 
-NAMES: Final = ("throughput", "memory", "unchanged", "scaling", "startup", "size", "queries")
+NAMES: Final = ("throughput", "memory", "unchanged", "scaling", "startup", "size", "queries", "grown")
 
+_TIME_THE_LOAD: Final = """
+import sys
+from ingest import import_dumps
+from ingest.events import Loaded
+events = []
+import_dumps(sys.argv[1:2], sys.argv[2], on_event=events.append)
+print(*(event.seconds for event in events if isinstance(event, Loaded)))
+"""
 _COUNT_OPENED: Final = """
 import sys
 opened = []

@@ -31,6 +31,7 @@ from ingest.database.window import held, replace_database, write_window
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
 from ingest.maintenance.compact import compact_database
+from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import read_journals, staging_folder
 from ingest.pipeline.manifest import note_runs, take_in
 from tests.content import differences
@@ -221,6 +222,42 @@ def test_nothing_new_does_not_copy_the_database(site: Site, open_shell: Callable
     reader.close()
     assert site.load().import_id == 3
     assert site.statuses() == [("ok", 2), ("ok", 0), ("ok", 0)]
+
+
+def test_imports_without_news_leave_one_file(site: Site, open_shell: Callable[..., Shell]) -> None:
+    """Beside a reader that stays they are folded; all are in the history; the next load records each once."""
+    bad = site.dumps / "bad-buffer-assignment.txt"
+    bad.write_text("BufferAssignment:\nnonsense\n")
+    os.utime(bad, (PAST, PAST))
+    site.load()
+    reader = open_shell(site.database, read_only=True)
+    for _ in range(3):
+        site.load()
+    staging = staging_folder(str(site.database))
+    assert sorted(path.name for path in staging.iterdir() if not path.name.startswith("2")) == [
+        "imports.jsonl",
+        "known.duckdb",
+    ]
+    assert len(read_journals(str(site.database))) == 1
+    with (staging / "imports.jsonl").open("a") as file:
+        file.write('{"started_at": "cut off')
+    history = read_history(str(site.database))
+    assert [entry.status for entry in history] == [*["rejects"] * 4, "ok"]
+    folded = (staging / "imports.jsonl").read_bytes()
+    reader.close()
+    site.load()
+    assert not (staging / "imports.jsonl").exists()
+    assert site.statuses() == [("ok", 2), *[("rejects", 0)] * 5]
+    # As after a kill between the load and the removal.
+    (staging / "imports.jsonl").write_bytes(folded)
+    site.load()
+    with duckdb.connect(str(site.database), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT import_id, count(*), any_value(kind) FROM rejects GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+        moments = connection.execute("SELECT started_at FROM imports ORDER BY import_id").fetchall()
+    assert rows == [(number, 1, rows[0][2]) for number in range(2, 8)]
+    assert moments == sorted(moments)
 
 
 def test_new_rejects_are_worth_a_copy_and_the_same_again_are_not(

@@ -18,7 +18,7 @@ from ingest.database.spill import remove_left_over
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked
 from ingest.pipeline.history import read_history
-from ingest.pipeline.journal import count_staged, read_journals, staging_folder
+from ingest.pipeline.journal import count_staged, read_folded, read_journals, staging_folder
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.version import VERSION
 
@@ -311,9 +311,9 @@ def _staging(database: str) -> Finding:
     if scrap or new:
         names = ", ".join((scrap + new)[:_SHOWN])
         return Finding("staging", "note", f"a killed import left {names}; an import tidies up within an hour")
-    if journals:
+    if without := len(journals) + len(read_folded(database)):
         return Finding(
-            "staging", "ok", f"{len(journals)} imports without news wait for the next load to be recorded"
+            "staging", "ok", f"{without} imports without news wait for the next load to be recorded"
         )
     return Finding("staging", "ok", "nothing waits to be loaded")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import duckdb
 
 from ingest.database.connect import open_database
 from ingest.database.import_lock import lock_holder
-from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_journals
+from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_folded, read_journals
 from ingest.pipeline.load import load_parts
 
 __all__ = [
@@ -22,12 +23,31 @@ __all__ = [
     "close_unfinished_imports",
     "last_rejects",
     "load_journal",
+    "load_records",
     "read_history",
     "update_times",
 ]
 
 LOAD_ROWS: Final = 4_000_000
 """Rows of one transaction; a transaction of this size commits in a few seconds."""
+
+
+_RECORD_TYPE: Final = json.dumps(
+    [
+        {
+            **dict.fromkeys(("started_at", "finished_at"), "TIMESTAMP"),
+            **dict.fromkeys(("tool_version", "host", "status", "import_uuid"), "VARCHAR"),
+            **dict.fromkeys(("found", "unchanged", "rejected", "unfinished"), "BIGINT"),
+            "sources": ["VARCHAR"],
+            "rejects": [
+                {
+                    **dict.fromkeys(("file", "section", "kind", "message", "text"), "VARCHAR"),
+                    **dict.fromkeys(("line", "byte_offset"), "BIGINT"),
+                }
+            ],
+        }
+    ]
+)
 
 
 class LoadedJournal(NamedTuple):
@@ -79,6 +99,41 @@ def load_journal(
             raise
         report(number, len(groups))
     return LoadedJournal(import_id, runs)
+
+
+def load_records(connection: duckdb.DuckDBPyConnection, records: Sequence[ImportRecord]) -> None:
+    """Record imports without parts, however many, that are not recorded yet.
+
+    Args:
+        connection: opened for writing, without a transaction.
+        records: oldest first.
+    """
+    if not records:
+        return
+    given = {record.import_uuid: asdict(record) for record in records}
+    connection.begin()
+    try:
+        connection.execute(
+            "CREATE TEMP TABLE given_imports AS SELECT one.*"
+            f" FROM (SELECT unnest(from_json($1, '{_RECORD_TYPE}')) AS one)",
+            [json.dumps(list(given.values()))],
+        )
+        connection.execute("DELETE FROM given_imports WHERE import_uuid IN (SELECT import_uuid FROM imports)")
+        connection.execute(
+            "INSERT INTO imports BY NAME SELECT * EXCLUDE (rejects), 0 AS loaded,"
+            " (SELECT coalesce(max(import_id), 0) FROM imports) + row_number() OVER () AS import_id"
+            " FROM given_imports"
+        )
+        connection.execute(
+            "INSERT INTO rejects BY NAME SELECT import_id, one.*"
+            " FROM (SELECT import_id, unnest(rejects) AS one FROM given_imports JOIN imports USING (import_uuid))"
+        )
+        connection.execute("DROP TABLE given_imports")
+        connection.commit()
+    except BaseException:
+        with suppress(duckdb.Error):
+            connection.rollback()
+        raise
 
 
 def close_unfinished_imports(connection: duckdb.DuckDBPyConnection) -> None:
@@ -241,18 +296,24 @@ def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEnt
     entries = [replace(HistoryEntry(*row[:-1]), sources=tuple(row[-2] or ())) for row in rows]
     recorded = {row[-1] for row in rows}
     journals = read_journals(database)
+    for record in read_folded(database):
+        if record.import_uuid not in recorded:
+            recorded.add(record.import_uuid)
+            entries.append(_waiting(record, 0, running=False))
     holder = lock_holder(database) if journals else None
     for journal in journals:
-        entry = _waiting(journal, running=holder is not None and holder.pid == journal.record.pid)
+        staged = count_staged(journal.parts)
+        entry = _waiting(
+            journal.record, staged, running=holder is not None and holder.pid == journal.record.pid
+        )
         if journal.record.import_uuid not in recorded:
             entries.append(entry)
     # Of imports at one moment the later one comes last, and so first in reverse.
     return sorted(reversed(entries), key=lambda entry: entry.started_at, reverse=True)
 
 
-def _waiting(journal: Journal, *, running: bool) -> HistoryEntry:
+def _waiting(record: ImportRecord, staged: int, *, running: bool) -> HistoryEntry:
     """Return an import that is not in `imports` yet."""
-    record = journal.record
     return HistoryEntry(
         None,
         datetime.fromisoformat(record.started_at),
@@ -266,5 +327,5 @@ def _waiting(journal: Journal, *, running: bool) -> HistoryEntry:
         record.tool_version,
         record.host,
         record.sources,
-        count_staged(journal.parts),
+        staged,
     )

@@ -45,8 +45,23 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
-from ingest.pipeline.history import close_unfinished_imports, last_rejects, load_journal, update_times
-from ingest.pipeline.journal import Journal, left_behind, open_journal, staging_folder, timestamp
+from ingest.pipeline.history import (
+    close_unfinished_imports,
+    last_rejects,
+    load_journal,
+    load_records,
+    update_times,
+)
+from ingest.pipeline.journal import (
+    Journal,
+    fold_empty,
+    left_behind,
+    open_journal,
+    read_folded,
+    remove_folded,
+    staging_folder,
+    timestamp,
+)
 from ingest.pipeline.known import find_known
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, search_events
@@ -225,6 +240,7 @@ class _Import:
             one.remove_damaged_parts(HEAD)
             if one.record.finished_at is None:
                 self._suspects.died_with(one.folder.at_hand.places())
+        self._pending = fold_empty(self._target, self._pending)
         parts = [part for one in self._pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
         self._state = self._look(records)
@@ -397,6 +413,7 @@ class _Import:
             take_in(self._staging, anew=anew)
         for one in journals:
             one.remove()
+        remove_folded(self._target)
         self._by_copy = window.by_copy
         self._import_id = loaded[-1].import_id
         self._loaded += loaded[-1].runs
@@ -411,6 +428,7 @@ class _Import:
         close_unfinished_imports(connection)
         ended = replace(self._journal.record, status=self.status, finished_at=timestamp(datetime.now(UTC)))
         journals = [*self._pending, replace(self._journal, record=ended)]
+        load_records(connection, read_folded(self._target))
         loaded = [
             load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
             for one in journals

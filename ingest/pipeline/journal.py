@@ -5,6 +5,7 @@
             import.json                     when it started, on what; how it ended
             part-0000000-5e1f09ab/ …        complete parts (`ingest.staging.parts`)
             at-hand                         what is being read (`ingest.staging.at_hand`)
+        imports.jsonl                       records of imports that left no parts, one a line
         suspects.json                       dumps that something was lost with (`ingest.pipeline.suspects`)
         copy-9x0tq4/                        a copy of the database that is being changed
         known.duckdb                        what the database held at the last load
@@ -39,14 +40,18 @@ __all__ = [
     "ImportRecord",
     "Journal",
     "count_staged",
+    "fold_empty",
     "left_behind",
     "open_journal",
+    "read_folded",
     "read_journals",
+    "remove_folded",
     "staging_folder",
     "timestamp",
 ]
 
 _RECORD: Final = "import.json"
+_FOLDED: Final = "imports.jsonl"
 _REMOVED: Final = "removed-"
 _MOMENT: Final = "%Y%m%dT%H%M%S.%f"
 
@@ -215,6 +220,44 @@ def read_journals(database: str) -> list[Journal]:
     return found
 
 
+def fold_empty(database: str, journals: Sequence[Journal]) -> list[Journal]:
+    """Put the records of journals without parts into one file; return the others.
+
+    Beside a reader that stays for days every import without news leaves one.
+
+    Raises:
+        DatabaseError: the file system refuses.
+    """
+    kept = [one for one in journals if one.parts]
+    empty = [one for one in journals if not one.parts]
+    if not empty:
+        return kept
+    try:
+        with open(staging_folder(database) / _FOLDED, "a", encoding="ascii") as file:
+            for one in empty:
+                # On a line of its own, also after one that was cut off.
+                file.write(f"\n{json.dumps(asdict(one.record))}\n")
+        for one in empty:
+            one.remove()
+    except OSError as error:
+        raise explain(database, error) from error
+    return kept
+
+
+def read_folded(database: str) -> list[ImportRecord]:
+    """Return the records that `fold_empty` has put aside, oldest first; one may be there twice."""
+    try:
+        lines = (staging_folder(database) / _FOLDED).read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeError):
+        return []
+    return [record for line in lines if (record := _parse_record(line)) is not None]
+
+
+def remove_folded(database: str) -> None:
+    """Forget what `fold_empty` has put aside, once it is recorded."""
+    (staging_folder(database) / _FOLDED).unlink(missing_ok=True)
+
+
 def count_staged(parts: Sequence[str]) -> int:
     """Return the number of runs in parts; one that vanishes meanwhile, as when its import ends, has none."""
     import pyarrow as pa
@@ -248,13 +291,20 @@ def _is_journal(path: Path) -> bool:
 
 def _read_record(directory: Path) -> ImportRecord | None:
     """Return the record of a journal; None when it is not there or not whole."""
+    try:
+        return _parse_record((directory / _RECORD).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError):
+        return None
+
+
+def _parse_record(text: str) -> ImportRecord | None:
     from ingest.staging.stage import Rejected
 
     try:
-        fields = json.loads((directory / _RECORD).read_text(encoding="utf-8"))
+        fields = json.loads(text)
         fields["sources"] = tuple(fields["sources"])
         fields["labels"] = tuple((key, value) for key, value in fields["labels"])
         fields["rejects"] = tuple(Rejected(**reject) for reject in fields.get("rejects", ()))
         return ImportRecord(**fields)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         return None
