@@ -126,7 +126,8 @@ def load_records(connection: duckdb.DuckDBPyConnection, records: Sequence[Import
         )
         connection.execute(
             "INSERT INTO rejects BY NAME SELECT import_id, one.*"
-            " FROM (SELECT import_id, unnest(rejects) AS one FROM given_imports JOIN imports USING (import_uuid))"
+            " FROM (SELECT import_id, unnest(rejects) AS one"
+            "  FROM given_imports JOIN imports USING (import_uuid))"
         )
         connection.execute("DROP TABLE given_imports")
         connection.commit()
