@@ -22,84 +22,54 @@
 -- column module VARCHAR: module of the run
 PREPARE vmem AS
 WITH chosen AS (
-    -- Every run gives at least one row, so no more than $top runs can be shown.
-    SELECT r.run_id, any_value(r.module) AS module, any_value(r.backend) AS backend,
+    SELECT
+        r.run_id, r.module, r.backend, p.peak_time, p.peak_bytes,
         sum(a.size_bytes)::BIGINT AS allocated_bytes
     FROM selected_runs($run, $label, $module) AS r
-    JOIN allocations AS a ON a.run_id = r.run_id AND a.color = $color AND a.kind <> 'thread-local' AND a.size_bytes > 0
-    WHERE r.has_ranges
-    GROUP BY r.run_id
+    JOIN color_peaks AS p ON p.run_id = r.run_id AND p.color = $color
+    JOIN allocations AS a ON a.run_id = r.run_id AND a.color = $color AND a.kind <> 'thread-local'
+    GROUP BY ALL
+    -- Something lies in each of them when it is fullest, so that no more than $top can be shown.
     ORDER BY allocated_bytes DESC, r.run_id
     LIMIT $top
 ),
-placed AS (
+live AS (
     SELECT
-        c.module, c.backend, c.allocated_bytes,
-        v.run_id, v.allocation_index, v.value_id, v.instruction, v.shape_index, v.offset_bytes, v.size_bytes, v.opcode,
-        v.shape, v.op_name, g.start_time, g.end_time, g.gained_bytes, g.handover_bytes
+        c.*, v.* EXCLUDE (run_id), g.start_time, g.end_time,
+        CASE
+            -- What a value hands over at its last slot counts for the one that takes it over.
+            WHEN g.end_time = c.peak_time THEN v.size_bytes - g.handover_bytes
+            -- Of values that share addresses for longer, as those of two branches do, the one below has them.
+            ELSE greatest(0, v.offset_bytes + v.size_bytes - greatest(v.offset_bytes, coalesce(
+                max(v.offset_bytes + v.size_bytes) FILTER (g.end_time > c.peak_time) OVER below, 0)))
+        END AS bytes
     FROM chosen AS c
     JOIN allocations AS a ON a.run_id = c.run_id AND a.color = $color
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
-    -- LEFT keeps the optimizer from joining ranges with allocations by run_id alone.
-    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-),
-changes AS (
-    SELECT e.run_id, e.time, sum(e.bytes) AS bytes
-    FROM (
-        SELECT
-            p.run_id,
-            unnest([p.start_time, p.end_time + 1]) AS time,
-            unnest([p.gained_bytes, p.handover_bytes - p.size_bytes]) AS bytes
-        FROM placed AS p
-    ) AS e
-    WHERE e.bytes <> 0 AND e.time IS NOT NULL
-    GROUP BY e.run_id, e.time
-),
-curve AS (
-    SELECT c.run_id, c.time, (sum(c.bytes) OVER (PARTITION BY c.run_id ORDER BY c.time))::BIGINT AS bytes
-    FROM changes AS c
-),
-fullest AS (
-    SELECT c.run_id, arg_min(c.time, (-c.bytes, c.time)) AS time, max(c.bytes) AS bytes
-    FROM curve AS c
-    GROUP BY c.run_id
-),
-live AS (
-    SELECT
-        p.*,
-        f.time AS fullest_time,
-        f.bytes AS fullest_bytes,
-        CASE
-            WHEN p.end_time = f.time THEN p.size_bytes - p.handover_bytes
-            -- What two values hold that both live on counts for the one at the lower address.
-            ELSE greatest(0, p.offset_bytes + p.size_bytes - greatest(p.offset_bytes, coalesce(
-                max(p.offset_bytes + p.size_bytes) OVER (
-                    PARTITION BY p.run_id, p.allocation_index, p.end_time = f.time
-                    ORDER BY p.offset_bytes, p.value_id
-                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-                ), 0)))
-        END AS bytes
-    FROM placed AS p
-    JOIN fullest AS f USING (run_id)
-    WHERE p.start_time <= f.time AND p.end_time >= f.time
+    JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
+        AND g.start_time <= c.peak_time AND g.end_time >= c.peak_time
+    WINDOW below AS (
+        PARTITION BY v.run_id, v.allocation_index ORDER BY v.offset_bytes, v.value_id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
 )
 SELECT
-    p.run_id,
-    p.bytes,
-    100.0 * p.bytes / nullif(p.fullest_bytes, 0) AS percent,
-    value_name(p.instruction, p.shape_index) AS "value",
-    p.shape,
-    p.op_name,
-    p.opcode,
-    p.start_time,
-    p.end_time,
-    p.fullest_time,
-    p.allocated_bytes,
+    l.run_id,
+    l.bytes,
+    100.0 * l.bytes / l.peak_bytes AS percent,
+    value_name(l.instruction, l.shape_index) AS "value",
+    l.shape,
+    l.op_name,
+    l.opcode,
+    l.start_time,
+    l.end_time,
+    l.peak_time AS fullest_time,
+    l.allocated_bytes,
     s.space,
-    p.module
-FROM live AS p
-LEFT JOIN memory_spaces AS s ON s.backend = p.backend AND s.color = $color
-ORDER BY p.allocated_bytes DESC, p.run_id, p.bytes DESC, p.value_id
+    l.module
+FROM live AS l
+LEFT JOIN memory_spaces AS s ON s.backend = l.backend AND s.color = $color
+ORDER BY l.allocated_bytes DESC, l.run_id, l.bytes DESC, l.value_id
 LIMIT $top;
 
 EXECUTE vmem(top := 20, color := 1, run := NULL, label := NULL, module := NULL);

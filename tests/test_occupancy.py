@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.dump.liveness import Intervals, measure
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
+from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.batch import parameter_ids
 from ingest.staging.siblings import Source
 from tests.live_bytes import union_at
@@ -86,6 +86,23 @@ def test_many_values_are_measured_alike(rows: list[Row]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["ingest.dump.liveness"], "_MANY", 1)
         assert measured(rows) == plain
+
+
+@given(values())
+def test_every_memory_space_peaks_where_brute_force_finds(rows: list[Row]) -> None:
+    """Two allocations lie in one memory space, a third in another one; one that stays empty is left out."""
+    colors = (0, 7, 0)
+    ranged = [row[:5] for row in rows if row[3] >= 0]
+    intervals = Intervals(*([row[column] for row in ranged] for column in range(5)))
+    expected = []
+    for color in sorted(set(colors)):
+        live = [
+            sum(size for owner, size in union_at(time, intervals).items() if colors[owner] == color)
+            for time in range(SLOTS + 1)
+        ]
+        if max(live):
+            expected.append((color, live.index(max(live)), max(live)))
+    assert color_peaks(intervals, measure(intervals, SLOTS), colors) == expected
 
 
 def test_what_begins_and_ends_is_kept_where_it_has_a_meaning() -> None:

@@ -80,6 +80,7 @@ _DEEP_SQL = (
     " FROM (FROM ranges LIMIT 1) AS g, range($n) AS i",
     "INSERT INTO schedule SELECT $run, i.range, 'v' || (i.range % $n) FROM range(2 * $n) AS i",
     "INSERT INTO uses SELECT $run, i.range, 0, 'v' || (i.range + 1) % $n, 0, '{}' FROM range($n) AS i",
+    "INSERT INTO color_peaks SELECT $run, i.range, $n, 32 * $n FROM range(2) AS i",
     "INSERT INTO positions SELECT $run, i.range, 0, 'v' || i.range, '{}' FROM range($n) AS i",
 )
 

@@ -193,6 +193,15 @@ _table(
     ),
 )
 _table(
+    "color_peaks",
+    "One row for each memory space of a run in which something with a live range has a size.",
+    "dump",
+    _RUN,
+    Column("color", "BIGINT", "Memory space of the allocations.", required=True),
+    Column("peak_time", "BIGINT", "First slot with the most bytes live in it.", required=True),
+    Column("peak_bytes", "BIGINT", "Bytes live in it at that slot, each byte once.", required=True),
+)
+_table(
     "values",
     "One row for each HloValue. Sizes overlap in an arena: never sum them as memory.",
     "dump",

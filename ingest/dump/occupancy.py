@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ingest.dump.liveness import Intervals, Liveness, allocation_peaks, by_allocation
 
-__all__ = ["NOT_RANGED", "Occupancy", "Placed", "occupancies"]
+__all__ = ["NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
 
 NOT_RANGED: Final = -1
 """End of a value whose live range is not known."""
@@ -110,6 +110,21 @@ def occupancies(
         peak = peaks.get(owner, _NO_PEAK)
         found.append(Occupancy(counts[owner], sums[owner], *peak, parameter, leaving[2]))
     return found
+
+
+def color_peaks(
+    intervals: Intervals, liveness: Liveness, colors: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """Return color, first slot with the most live bytes, and these, of each memory space that holds any.
+
+    Args:
+        intervals: the values with a live range.
+        liveness: what `ingest.dump.liveness.measure` found for them.
+        colors: memory space of each allocation, by its number.
+    """
+    by_color = intervals._replace(allocation=_chosen(colors, intervals.allocation))
+    peaks = allocation_peaks(by_color, liveness.gained, liveness.handover)
+    return [(color, time, live) for color, (time, live) in sorted(peaks.items()) if live]
 
 
 def _peaks(intervals: Intervals, liveness: Liveness) -> dict[int, _Peak]:

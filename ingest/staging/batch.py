@@ -17,7 +17,7 @@ from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
+from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
@@ -110,6 +110,9 @@ class Batch:
         """Add every row of one checked dump and of what lies beside it."""
         held = _occupancies(dump, beside.sources)
         self.add_allocations(run_no, dump.headers, beside.allocation_facts(), held)
+        if dump.intervals is not None and dump.liveness is not None:
+            colors = [header.attributes.color for header in dump.headers]
+            self.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
         self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
         self.add_values(
             run_no,
@@ -167,6 +170,10 @@ class Batch:
             holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
             rows.append((header.allocation, header.size, *flags[:10], kind, *told, *holds))
         self._extend("allocations", run_no, rows)
+
+    def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:
+        """Add the peaks of the memory spaces: color, slot and bytes."""
+        self._extend("color_peaks", run_no, peaks)
 
     def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:
         """Add reuse lines, each with the index of its allocation."""

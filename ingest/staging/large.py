@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
@@ -24,7 +25,7 @@ from ingest.dump.allocations import LIMIT
 from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts
 from ingest.dump.liveness import Intervals
 from ingest.dump.notices import Notices
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, occupancies
+from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore
 from ingest.dump.sets import DumpSet
@@ -108,7 +109,7 @@ class ArrowColumns:
         self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
         self._range_pieces: list[pa.Table] = []
         self._parameters: set[int] = set()
-        self._headers = 0
+        self._colors = array("q")
         self._ranges: pa.Table | None = None
         self._range_rows: pa.Array | None = None
 
@@ -125,7 +126,7 @@ class ArrowColumns:
 
         def taken(piece: StagedAllocations) -> None:
             self.rows += piece.rows
-            self._headers += piece.facts.headers
+            self._colors.extend(piece.colors)
             self._value_pieces.append(piece.values)
             if self._comparison is not None:
                 self._comparison.take_allocations(piece.headers)
@@ -258,11 +259,13 @@ class ArrowColumns:
         dump, run_no = self._dump, self._where.run_no
         if dump.liveness is None:
             self._write_values_alone()
+        batch = Batch()
+        if dump.intervals is not None and dump.liveness is not None:
+            batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, self._colors))
         complete_allocations(self._where.directory, self._occupancies())
         self._write_ranges()
         if self._comparison is not None:
             dump.notices += notices_of(self._comparison, self._proto_file)
-        batch = Batch()
         batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
         if dump.tree is not None:
             batch.add_tree(run_no, dump.tree)
@@ -295,7 +298,7 @@ class ArrowColumns:
             last_slots[self._range_rows.drop_null().to_numpy()] = self._ranges["end"].to_numpy()[is_present]
         owners, sizes = (_numbers(values[name].to_numpy()) for name in ("allocation", "size"))
         placed = Placed(_numbers(self._ids), owners, sizes, _numbers(last_slots), self._parameters)
-        found = occupancies(self._headers, placed, dump.intervals, dump.liveness)
+        found = occupancies(len(self._colors), placed, dump.intervals, dump.liveness)
         self._values = dump.intervals = None
         return found
 

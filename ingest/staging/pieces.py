@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -70,6 +71,8 @@ class StagedAllocations(NamedTuple):
     """See `value_lines`."""
     used: UsedScan | None
     """Of TF 1.15, whose allocations print positions and uses."""
+    colors: array[int]
+    """Memory spaces of the allocations."""
     headers: Sequence[Header]
     """The allocations, where they were asked for."""
     rows: int
@@ -88,8 +91,9 @@ def stage_allocation_piece(
     batch = Batch()
     batch.add_allocations(where.run_no, piece.headers, facts, None)
     rows = where.write(batch)
+    colors = array("q", (header.attributes.color for header in piece.headers))
     headers = piece.headers if keeps_headers else ()
-    return StagedAllocations(piece.facts, _value_table(piece), piece.used, headers, rows)
+    return StagedAllocations(piece.facts, _value_table(piece), piece.used, colors, headers, rows)
 
 
 def complete_allocations(directory: str, held: Sequence[Occupancy]) -> None:

@@ -141,6 +141,16 @@ def upgrade() -> None:
         comment="One row for each entry of the module's buffer_donor: donated, and paired with no result.",
     )
     op.create_table(
+        "color_peaks",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("color", sa.BigInteger(), "Memory space of the allocations.", required=True),
+        column("peak_time", sa.BigInteger(), "First slot with the most bytes live in it.", required=True),
+        column(
+            "peak_bytes", sa.BigInteger(), "Bytes live in it at that slot, each byte once.", required=True
+        ),
+        comment="One row for each memory space of a run in which something with a live range has a size.",
+    )
+    op.create_table(
         "color_reuse",
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column("allocation_index", sa.BigInteger(), "Allocation that is reused.", required=True),
@@ -553,6 +563,7 @@ def downgrade() -> None:
     op.drop_table("hlo_modules")
     op.drop_table("heap_events")
     op.drop_table("color_reuse")
+    op.drop_table("color_peaks")
     op.drop_table("buffer_donors")
     op.drop_table("allocations")
     op.drop_table("aliases")
