@@ -73,6 +73,7 @@ def test_every_piece_size_gives_the_same_rows(dump_set: DumpSet, tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the dumps beside the checkout are not there")
 def test_every_piece_size_gives_the_same_rows_of_the_corpus(tmp_path: Path) -> None:
     """So it is with every real dump at hand, whole and cut off at two places."""

@@ -64,7 +64,7 @@ from ingest.staging.stage import (
 )
 
 _T = TypeVar("_T")
-_ROWS_AT_ONCE: Final = 100_000
+_ROWS_AT_ONCE: Final = 50_000
 """Live ranges, or values, whose rows are made and written together."""
 _HUGE_BYTES: Final = 512 << 20
 """Sets from here on are cut into smaller pieces: a gigabyte takes 570 MB instead of 645. Smaller sets have
