@@ -201,3 +201,9 @@ def test_a_query_is_listed_under_its_topic(tmp_path: Path) -> None:
 def test_every_shipped_query_has_a_topic(name: str) -> None:
     """The list of queries has no group of leftovers."""
     assert shipped().load(name).topic in TOPICS
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_a_shipped_query_fits_on_a_page(name: str) -> None:
+    """A reader sees the question; what takes long is measured by the import or named in a building block."""
+    assert len(shipped().load(name).sql.splitlines()) <= 60
