@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from typing import Any
 
 import click
@@ -41,6 +43,8 @@ def show(run: int, database: str, top: int, format_: str) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         echo(f"{name:<{width}}  {_shown(name, value)}")
+    if line := _curve(database, run, shutil.get_terminal_size().columns - width - 2):
+        echo(f"{'live bytes':<{width}}  {line}")
     print_query(
         database, "memory_figures", {"run": str(run)}, "table", "\nMemory, three figures and their parts"
     )
@@ -53,6 +57,19 @@ def show(run: int, database: str, top: int, format_: str) -> None:
         f"\nLive at the peak, the {top} largest",
     )
     _print_stacks(database, run, top)
+
+
+def _curve(database: str, run: int, columns: int) -> str:
+    """Draw live bytes over the schedule in one line; empty without live ranges or blocks to draw with."""
+    from ingest.report.curve import BLOCKS, read_curve, sparkline
+
+    try:
+        BLOCKS.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return ""
+    with reading(database) as connection:
+        curve = read_curve(connection, run)
+    return sparkline(curve, max(columns, 10))
 
 
 def _print_stacks(database: str, run: int, top: int) -> None:

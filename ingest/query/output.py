@@ -14,7 +14,7 @@ from ingest.errors import UsageError
 from ingest.query.formats import FORMATS, Written, write_parquet, write_text
 from ingest.query.run import Result
 
-__all__ = ["choose_format", "terminal_width", "write_file"]
+__all__ = ["choose_format", "terminal_width", "write_bytes", "write_file"]
 
 _ENDINGS = {
     ".csv": "csv",
@@ -48,10 +48,7 @@ def terminal_width() -> int:
 def write_file(
     result: Result, format_: str, path: Path, width: int | None, *, database: str | None = None
 ) -> Written:
-    """Write a result to a file; an earlier file of that name stays until the new one is complete.
-
-    A device, a FIFO or a standard stream is written to as it is. A link stays, and the file that it leads to
-    is replaced.
+    """Write a result to a file, as `_target` says.
 
     Args:
         database: file that must not be written over.
@@ -59,14 +56,32 @@ def write_file(
     Raises:
         UsageError: the file cannot be written, or is the database.
     """
+    with _target(path, database) as target:
+        return _write(result, format_, target, width)
+
+
+def write_bytes(content: bytes, path: Path, *, database: str) -> None:
+    """Write a picture or a page to a file, as `_target` says; raises as `write_file` does."""
+    with _target(path, database) as target:
+        target.write_bytes(content)
+
+
+@contextmanager
+def _target(path: Path, database: str | None) -> Iterator[Path]:
+    """Yield the path to write to; an earlier file of that name stays until the new one is complete.
+
+    A device, a FIFO or a standard stream is written to as it is. A link stays, and the file that it leads to
+    is replaced.
+    """
     place = Path(os.path.realpath(path))
     if database is not None and _is_part_of(place, database):
         raise UsageError(f"{path}: is the database itself; write to another file")
     if _is_stream(place):
         with _explained(path):
-            return _write(result, format_, path, width)
-    with _explained(path), _replacing(place) as temporary:
-        return _write(result, format_, temporary, width)
+            yield path
+    else:
+        with _explained(path), _replacing(place) as temporary:
+            yield temporary
 
 
 def _write(result: Result, format_: str, path: Path, width: int | None) -> Written:

@@ -1,0 +1,45 @@
+"""`xbuf plot`: a run as one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ingest.cli.interrupts import reading
+from ingest.cli.terminal import DATABASE_OPTION
+from ingest.errors import UsageError
+
+
+@click.command()
+@click.argument("run", type=click.IntRange(1))
+@DATABASE_OPTION
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="Picture to write: .svg, or .png (needs the extra `png`).",
+)
+def plot(run: int, database: str, output: Path) -> None:
+    """Draw one run: live bytes over the program, and below them the arena, addresses over slots.
+
+    Each column of the curve is the greatest slot in it, so the peak is always there. For a page to look
+    around in, see `xbuf report`.
+
+    \b
+    Example:
+      xbuf plot 1 -o run.svg
+    """
+    ending = output.suffix.lower()
+    if ending not in (".svg", ".png"):
+        raise UsageError(f"{output}: name a file that ends in .svg or .png")
+    from ingest.query.output import write_bytes
+    from ingest.report.data import read_run
+    from ingest.report.picture import draw_png, draw_svg
+
+    with reading(database) as connection:
+        picture = read_run(connection, run)
+    drawn = draw_svg(picture).encode() if ending == ".svg" else draw_png(picture)
+    write_bytes(drawn, output, database=database)
