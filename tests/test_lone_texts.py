@@ -102,12 +102,13 @@ def test_a_text_of_another_compilation_is_left_out(ending: str, place: Place) ->
     place.put(ending, of=OTHER)
     assert place.load().loaded == 1
     assert place.kinds() == ["no-primary", "total-mismatch" if ending == VALUES else "value-mismatch"]
-    assert place.query("SELECT has_values OR has_ranges FROM runs") == [(False,)]
+    assert place.query("SELECT uses_from, ranges_from FROM runs") == [("hlo", "hlo")]
     assert place.load().unchanged == 1
     place.put(ending)
     os.utime(place.folder / f"{STEM}{ending}", (1_700_000_001, 1_700_000_001))
     assert place.load().loaded == 1
-    assert place.query("SELECT run_id, has_values OR has_ranges FROM runs") == [(1, True)]
+    origins = ("dump", "hlo") if ending == VALUES else ("hlo", "dump")
+    assert place.query("SELECT run_id, uses_from, ranges_from FROM runs") == [(1, *origins)]
 
 
 def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Place, whole: Place) -> None:
@@ -120,7 +121,7 @@ def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Place, whole: P
     assert place.load().loaded == 1
     assert "no-primary" in place.kinds()
     assert len(place.kinds()) == 2
-    assert place.query("SELECT total_bytes, has_values, has_ranges FROM runs") == [(None, False, True)]
+    assert place.query("SELECT total_bytes, uses_from, ranges_from FROM runs") == [(None, "hlo", "dump")]
     assert place.rows(OF_RANGES) == whole.rows(OF_RANGES)
     [(file, line)] = place.query("SELECT file, line FROM notices WHERE kind <> 'no-primary'")
     assert (file, line > 1) == (str(values), True)

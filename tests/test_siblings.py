@@ -13,15 +13,6 @@ from ingest import ImportSummary, import_dumps, open_database
 
 HLO = Path(__file__).parent / "data" / "hlo"
 PAST = 1_700_000_000
-NOT_ALIKE = (
-    "page",
-    "parameter_shape",
-    "output_shape",
-    "live_peak_time",
-    "live_peak_bytes",
-    "released_peak_bytes",
-)
-"""Columns of allocations that only a text gives, only texts since TF 2.2, or that need live ranges."""
 
 
 def settle(directory: Path) -> Path:
@@ -147,34 +138,6 @@ def test_a_protobuf_of_another_compilation_is_told(dumps: Path, database: Path) 
     told = rows(database, "SELECT message FROM notices WHERE kind = 'proto-differs'")
     assert told
     assert all(any(letter.isdigit() for letter in message) for (message,) in told)
-
-
-def test_a_protobuf_alone_gives_the_same_allocations_and_values(dumps: Path, tmp_path: Path) -> None:
-    """Without any text, the protobuf makes a full run."""
-    alone = tmp_path / "alone"
-    shutil.copytree(dumps, alone, ignore=shutil.ignore_patterns("*.txt"))
-    settle(alone)
-    with_text, without = tmp_path / "text.duckdb", tmp_path / "proto.duckdb"
-    load(with_text, dumps)
-    summary = load(without, alone)
-    assert (summary.loaded, summary.rejected) == (len(names_of(alone, ".hlo.pb")), 0)
-    select = {
-        "allocations": f"SELECT stem, a.* EXCLUDE (run_id, {', '.join(NOT_ALIKE)})"
-        " FROM allocations AS a JOIN runs USING (run_id) ORDER BY ALL",
-        "shapes": "SELECT stem, allocation_index, parameter_shape, output_shape"
-        " FROM allocations JOIN runs USING (run_id) WHERE dump_dir NOT LIKE '%/tf-1.%' ORDER BY ALL",
-        "values": "SELECT stem, value_id, allocation_index, instruction, shape_index, is_phi, v.color,"
-        " offset_bytes, size_bytes, shape, dtype, dimensions, tiling, padding_bytes, op_name, source_file"
-        ' FROM "values" AS v JOIN runs USING (run_id) ORDER BY ALL',
-        "positions": "SELECT stem, value_id, p.instruction, shape_index FROM positions AS p"
-        " JOIN runs USING (run_id) ORDER BY ALL",
-    }
-    for table, sql in select.items():
-        assert rows(without, sql) == rows(with_text, sql), table
-    assert rows(without, "SELECT DISTINCT has_values, has_ranges, total_bytes, peak_bytes FROM runs") == [
-        (False, False, None, None)
-    ]
-    assert load(without, alone).unchanged == summary.loaded
 
 
 def test_text_that_comes_later_completes_the_run_of_a_protobuf(dumps: Path, tmp_path: Path) -> None:

@@ -359,11 +359,15 @@ def _joined(name: str, value: Any) -> Value:
 
 
 def _tell_missing(connection: duckdb.DuckDBPyConnection, saved: SavedQuery, values: dict[str, Value]) -> None:
-    from ingest.query.run import count_lacking
+    from ingest.query.run import count_derived, count_lacking
 
     lacking = count_lacking(connection, saved, values)
-    if lacking is not None and lacking.runs:
+    if lacking is not None:
         say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
+    derived = count_derived(connection, saved, values)
+    if derived is not None:
+        runs = f"{derived.runs} of {derived.selected} selected runs"
+        say(f"{derived.what} of {runs} are derived from the HLO module")
 
 
 def _write(

@@ -97,14 +97,26 @@ _table(
         "closed (start and end slot both count: an operand and the result that reads it need memory "
         "at once); bytes that several values hold count once. NULL without ranges.",
     ),
-    Column("has_values", "BOOLEAN", "The dump told positions and uses (Used values).", required=True),
-    Column("has_ranges", "BOOLEAN", "The dump told live ranges (HloLiveRange).", required=True),
+    Column("has_values", "BOOLEAN", "Positions and uses are known; see uses_from.", required=True),
+    Column("has_ranges", "BOOLEAN", "Live ranges are known; see ranges_from.", required=True),
     Column(
         "resident_peak_bytes",
         "BIGINT",
         "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, "
         "and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where "
         "there are arenas and it is not told what is live in them.",
+    ),
+    Column(
+        "uses_from",
+        "VARCHAR",
+        "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module); NULL "
+        "where they are not known.",
+    ),
+    Column(
+        "ranges_from",
+        "VARCHAR",
+        "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and "
+        "its schedule); NULL where they are not known.",
     ),
 )
 _table(
@@ -280,7 +292,12 @@ _table(
     "dump",
     _RUN,
     Column("value_id", "BIGINT", _VALUE, required=True),
-    Column("position", "BIGINT", "Order as printed; 0 is the defining position.", required=True),
+    Column(
+        "position",
+        "BIGINT",
+        "Order as printed, or where derived that of the module; 0 is the defining position.",
+        required=True,
+    ),
     Column("instruction", "VARCHAR", "Instruction whose result holds the value.", required=True),
     Column("shape_index", "VARCHAR", "Part of that result. " + _INDEX, required=True),
 )
@@ -290,7 +307,9 @@ _table(
     "dump",
     _RUN,
     Column("value_id", "BIGINT", _VALUE, required=True),
-    Column("position", "BIGINT", "Order as printed, from 0.", required=True),
+    Column(
+        "position", "BIGINT", "Order as printed, or where derived that of the module; from 0.", required=True
+    ),
     Column("instruction", "VARCHAR", "Instruction that uses the value.", required=True),
     Column("operand_number", "BIGINT", "Operand of that instruction, from 0.", required=True),
     Column("operand_index", "VARCHAR", "Part of the operand. " + _INDEX, required=True),

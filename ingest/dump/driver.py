@@ -235,8 +235,7 @@ class Driver:
         self._allocated = sum(header.size for header in self._dump.headers)
         self._read_file(role, self._files[role])
         check_sections(self._dump, self._files)
-        if role == "live_range":
-            self._finish_ranges()
+        self._finish_ranges()
 
     def _read_file(self, role: str, file: str) -> None:
         reader = BlockReader(file, self._block_bytes)
@@ -443,25 +442,37 @@ class Driver:
 
     def _finish_ranges(self) -> None:
         self._check_schedule()
-        self._dump.resident_peak = resident_peak(self._dump.memory)
-        if features.LIVE_RANGE in self._dump.features:
-            self._measure()
-
-    def _measure(self) -> None:
         dump, columns, file = self._dump, self._columns, self._ranges_file
+        dump.resident_peak = resident_peak(dump.memory)
+        if dump.features & {features.USED_VALUES, features.EMBEDDED_VALUES}:
+            dump.uses_from = "dump"
+        if features.LIVE_RANGE not in dump.features:
+            return
+        dump.ranges_from = "dump"
         joined = columns.join()
         if joined.missing or not joined.is_unique:
             check_unique_ranges(columns.keys())
             note(dump.notices, (note_missing_value(key, file) for key in joined.missing))
-        assert dump.schedule_length is not None  # it comes with the schedule
-        dump.intervals = joined.intervals
-        dump.liveness = measure(joined.intervals, dump.schedule_length)
-        dump.resident_peak = resident_peak(
-            dump.memory, joined.intervals, joined.is_tuple, dump.liveness, dump.schedule_length
-        )
-        note(dump.notices, note_overlaps(dump.liveness, joined.ids, file))
+        measure_ranges(dump, joined, file)
         if dump.peak is not None and dump.peak.time is not None:
             check_peak_list(dump, columns.live_at(dump.peak.time), file)
+
+
+def measure_ranges(dump: ParsedDump, joined: Joined, file: str) -> None:
+    """Measure the live bytes of a dump whose live ranges are known, printed or derived.
+
+    Args:
+        dump: takes the figures; its schedule and its allocations are known.
+        joined: the live ranges with their values.
+        file: where the live ranges come from, for messages.
+    """
+    assert dump.schedule_length is not None  # it comes with the schedule
+    dump.intervals = joined.intervals
+    dump.liveness = measure(joined.intervals, dump.schedule_length)
+    dump.resident_peak = resident_peak(
+        dump.memory, joined.intervals, joined.is_tuple, dump.liveness, dump.schedule_length
+    )
+    note(dump.notices, note_overlaps(dump.liveness, joined.ids, file))
 
 
 def _mark_last(pieces: Iterator[Piece]) -> Iterator[tuple[Piece, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
@@ -11,6 +12,9 @@ from ingest.dump.notices import Notices
 from ingest.dump.resident import MainMemory
 from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
+
+Origin = Literal["dump", "hlo"]
+"""The dump's own text, or derived from the HLO module."""
 
 
 @dataclass(slots=True)
@@ -47,5 +51,9 @@ class ParsedDump:
     memory: MainMemory = field(default_factory=MainMemory)
     resident_peak: int | None = None
     """See `ingest.dump.resident`."""
+    uses_from: Origin | None = None
+    """Where positions and uses come from; None where they are not known."""
+    ranges_from: Origin | None = None
+    """Where schedule and live ranges come from; None where they are not known."""
     peak: PeakScan | None = None
     tree: TreeScan | None = None

@@ -56,6 +56,7 @@ class Comparison:
         self._seen_allocations: set[int] = set()
         self._seen_values: set[int] = set()
         self._shapes: dict[str, str] = {}
+        self._is_finished = False
 
     def take_allocations(self, headers: Iterable[Header]) -> None:
         """Compare allocations."""
@@ -108,7 +109,10 @@ class Comparison:
                 self._note(facts, f"value {id_}", allocation, id_)
 
     def finish(self) -> None:
-        """Compare what there is: nothing more is taken."""
+        """Compare what there is: nothing more is taken. May be called again."""
+        if self._is_finished:
+            return
+        self._is_finished = True
         self._note_missing("allocations", self._allocations.keys(), self._seen_allocations)
         self._note_missing("values", self._values.keys(), self._seen_values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from ingest.hlo.assignment import (
@@ -70,11 +71,20 @@ class Placement:
 
     def positions(self) -> Iterator[ProtoPosition]:
         """Yield where values appear, ordered by value, each value's defining place first."""
-        defined_at = {value: place for place, value in self._definitions.items()}
-        found = [(value, defined_at[value] != place, place) for place, value in self._places.all()]
         names = self._module.columns.instruction
-        for value, _, place in sorted(found):
-            yield ProtoPosition(value, names[place.row], as_index(place.part))
+        for value, places in sorted(self._places_of.items()):
+            yield ProtoPosition(value, names[places[0].row], as_index(places[0].part))
+            for place in sorted(places[1:]):
+                yield ProtoPosition(value, names[place.row], as_index(place.part))
+
+    @cached_property
+    def _places_of(self) -> dict[int, list[Place]]:
+        """Where each value appears, the defining place first."""
+        found = {value: [place] for place, value in self._definitions.items()}
+        for place, value in self._places.all():
+            if place != found[value][0]:
+                found[value].append(place)
+        return found
 
     def lifetimes(self, aliases: Iterable[Alias]) -> DerivedLifetimes:
         """Derive uses, schedule and live ranges.
@@ -82,11 +92,7 @@ class Placement:
         Args:
             aliases: donated parameters, from the module's header.
         """
-        defined_at = {value: place for place, value in self._definitions.items()}
-        positions: dict[int, list[Place]] = {value: [place] for value, place in defined_at.items()}
-        for place, value in self._places.all():
-            if place != defined_at[value]:
-                positions[value].append(place)
+        positions = self._places_of
         pairs = (
             (alias.value_id, alias.alias_id) for alias in self.buffer_aliases() if alias.alias_id is not None
         )

@@ -12,7 +12,8 @@ import os
 from typing import Final
 
 from ingest.dump.records import Notice
-from ingest.hlo.assignment import HloProto
+from ingest.errors import DumpError
+from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
 from ingest.hlo.assignment_proto import AssignmentReader
 from ingest.hlo.budget import Budget
 from ingest.hlo.module import Module
@@ -68,6 +69,18 @@ def read_proto(
     values = tuple(placement.values())
     aliases = tuple(placement.buffer_aliases()) if with_places else ()
     allocations = tuple(placement.allocations())
+    positions: tuple[ProtoPosition, ...] = ()
+    lifetimes: DerivedLifetimes | None = None
+    try:
+        if with_places:
+            positions = tuple(placement.positions())
+        if derive_lifetimes:
+            lifetimes = placement.lifetimes(reader.header().aliases)
+    except DumpError as error:
+        if not derive_lifetimes:
+            raise
+        positions = ()
+        module.problem(f"uses and live ranges are not derived: {error.message}")
     return HloProto(
         header=reader.header(),
         frames=reader.frames.frames(),
@@ -78,8 +91,8 @@ def read_proto(
         has_assignment=assignment.found,
         allocations=allocations,
         values=values,
-        positions=tuple(placement.positions()) if with_places else (),
-        lifetimes=placement.lifetimes(reader.header().aliases) if derive_lifetimes else None,
+        positions=positions,
+        lifetimes=lifetimes,
         buffer_aliases=aliases,
         heap_traces=tuple(placement.heap_traces()),
         peak_buffers=tuple(assignment.peak_buffers),

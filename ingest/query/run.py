@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
-    "Lacking",
     "Result",
     "ResultColumn",
+    "Section",
     "bind",
     "convert",
+    "count_derived",
     "count_lacking",
     "run_query",
     "run_sql",
@@ -38,6 +39,7 @@ _NUMBERS = frozenset(
 _FETCH = 10_000
 _SELECTED = "FROM selected_runs($run, $label, $module)"
 _LACKING = {"ranges": ("NOT has_ranges", "live ranges"), "uses": ("NOT has_values", "positions and uses")}
+_DERIVED = {"ranges": "ranges_from = 'hlo'", "uses": "uses_from = 'hlo'"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
-    """How many of the selected runs lack a section of the dump."""
+class Section:
+    """How many of the selected runs lack a section of the dump, or have it derived."""
 
     selected: int
     runs: int
@@ -254,7 +256,7 @@ def why_empty(connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: 
 
 def count_lacking(
     connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
-) -> Lacking | None:
+) -> Section | None:
     """Count the selected runs that lack a section without which the query has no rows for them."""
     for need in query.needs:
         condition, what = _LACKING[need]
@@ -262,7 +264,20 @@ def count_lacking(
             f"SELECT count(*), count(*) FILTER ({condition}) {_SELECTED}", _narrowing(values)
         ).fetchone()
         if row and row[1]:
-            return Lacking(int(row[0]), int(row[1]), what)
+            return Section(int(row[0]), int(row[1]), what)
+    return None
+
+
+def count_derived(
+    connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
+) -> Section | None:
+    """Count the selected runs for which a section that the query needs was derived from the HLO module."""
+    for need in query.needs:
+        row = connection.execute(
+            f"SELECT count(*), count(*) FILTER ({_DERIVED[need]}) {_SELECTED}", _narrowing(values)
+        ).fetchone()
+        if row and row[1]:
+            return Section(int(row[0]), int(row[1]), _LACKING[need][1])
     return None
 
 

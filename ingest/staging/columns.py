@@ -60,7 +60,7 @@ def rows_in(wanted: pa.Table, keys: pa.Table) -> pa.Array:
     A range always prints its index, a value no `{}`. It joins texts of like length at a time: a
     hash table of them all takes more memory than anything else of a large dump.
     """
-    keys = _with_printed_index(keys)
+    keys = with_printed_index(keys)
     rows = np.full(len(wanted), -1, np.int64)
     parts = [_lengths(table) % _PARTS for table in (wanted, keys)]
     for part in range(_PARTS):
@@ -72,7 +72,8 @@ def rows_in(wanted: pa.Table, keys: pa.Table) -> pa.Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _with_printed_index(table: pa.Table) -> pa.Table:
+def with_printed_index(table: pa.Table) -> pa.Table:
+    """Return `name` and `index` of values, the index also where the text leaves it out."""
     index = table["index"].combine_chunks()
     texts = pa.array([text or "{}" for text in index.dictionary.to_pylist()], pa.string())
     index = pa.DictionaryArray.from_arrays(index.indices, texts)

@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
-from typing import Any, Final, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,9 @@ import pyarrow.compute as pc
 
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT
-from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts
+from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts, measure_ranges
 from ingest.dump.liveness import Intervals
-from ingest.dump.notices import Notices
+from ingest.dump.notices import Notices, note
 from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore
@@ -32,7 +33,16 @@ from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES
 from ingest.dump.used_values import UsedScan
 from ingest.staging.batch import Batch, PeakMatcher
-from ingest.staging.columns import as_list, compact, joined, plain_array, rows_in, sorted_by_id
+from ingest.staging.columns import (
+    as_list,
+    compact,
+    joined,
+    plain_array,
+    rows_in,
+    sorted_by_id,
+    with_printed_index,
+)
+from ingest.staging.implied import Implied
 from ingest.staging.memory import release_freed
 from ingest.staging.parts import seal
 from ingest.staging.pieces import (
@@ -62,6 +72,9 @@ from ingest.staging.stage import (
     text_files,
     write_run_tables,
 )
+
+if TYPE_CHECKING:
+    from ingest.hlo.compare import Comparison
 
 _T = TypeVar("_T")
 _ROWS_AT_ONCE: Final = 50_000
@@ -99,7 +112,7 @@ class ArrowColumns:
         self._in_flight = in_flight
         self._waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         self._pieces = 0
-        self._comparison = None
+        self._comparison: Comparison | None = None
         if beside.proto is not None:
             from ingest.hlo.compare import Comparison
 
@@ -276,10 +289,56 @@ class ArrowColumns:
     def _write_values_alone(self) -> None:
         """Write the rows of `values` of a dump that prints no positions and uses."""
         assert self._values is not None  # they are sorted
-        if self._dump.features & {features.USED_VALUES, features.EMBEDDED_VALUES}:
+        dump = self._dump
+        if dump.features & {features.USED_VALUES, features.EMBEDDED_VALUES}:
             return
+        implied = self._implied
+        if implied:
+            dump.uses_from = "hlo"
         for start in range(0, len(self._values), _ROWS_AT_ONCE):
-            self._write_values(self._values.slice(start, _ROWS_AT_ONCE), None, self._next())
+            values = self._values.slice(start, _ROWS_AT_ONCE)
+            used = implied.used(as_list(values["id"])) if implied else None
+            self._write_values(values, used, self._next())
+
+    @cached_property
+    def _implied(self) -> Implied | None:
+        """What the protobuf implies; None where there is none of this dump, or it cannot be derived.
+
+        It is read again: only few large dumps need it, and which is known when their text was read.
+        """
+        comparison = self._comparison
+        if comparison is None:
+            return None
+        comparison.finish()
+        if comparison.count:
+            return None
+        from ingest.hlo.proto import read_proto
+
+        proto = read_proto(self._proto_file, derive_lifetimes=True)
+        if proto.lifetimes is None:
+            note(self._dump.notices, proto.problems[-1:])
+        return Implied(proto)
+
+    def add_implied(self) -> None:
+        """Add schedule and live ranges of a dump that does not print them."""
+        dump = self._dump
+        if dump.ranges_from or self._implied is None or self._implied.schedule is None:
+            return
+        schedule, ranges = self._implied.schedule, self._implied.ranges
+        assert self._values is not None  # they are sorted
+        dump.schedule_length = len(schedule)
+        for start in range(0, len(schedule), _ROWS_AT_ONCE):
+            where, batch = self._next(), Batch()
+            batch.add_schedule(where.run_no, start, schedule[start : start + _ROWS_AT_ONCE])
+            self.rows += where.write(batch)
+        rows = [row for row, id_ in enumerate(self._ids.tolist()) if id_ in ranges]
+        named = with_printed_index(self._values.take(pa.array(rows, pa.int64())))
+        starts, ends = (
+            pa.array([ranges[id_][at] for id_ in self._ids[rows].tolist()], pa.int64()) for at in (0, 1)
+        )
+        self._range_pieces.append(named.append_column("start", starts).append_column("end", ends))
+        dump.ranges_from = "hlo"
+        measure_ranges(dump, self.join(), self._proto_file)
 
     def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
         self._add_written(write_values(value_lines(values), used, self._sources_of(values), where))
@@ -430,6 +489,7 @@ def parse_in_pieces(
     size = sum(member.size for member in dump_set.members)
     block_bytes = BLOCK_BYTES // 2 if size >= _HUGE_BYTES else BLOCK_BYTES
     Driver(text_files(dump_set), columns, dump, block_bytes).read()
+    columns.add_implied()
     play_back(dump, beside)
     columns.write_rest()
     return dump, columns.rows

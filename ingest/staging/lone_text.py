@@ -71,8 +71,6 @@ def _add(dump: ParsedDump, proto: HloProto, role: str, file: str, proto_file: st
         DumpError: it is damaged, or of another compilation.
         TooMuchText: it is too large.
     """
-    if role == "values":
-        dump.used = None  # the text says more than the protobuf
     files = {"primary": proto_file, role: file}
     Driver(files, Lists(dump), dump, max_bytes=dump.text_bytes + MAX_BYTES).read_onto(role)
     if role == "live_range":

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ingest.dump import features
 from ingest.dump.allocations import Attributes, Header
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
-from ingest.dump.notices import MAX_TEXT, Notices
+from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.resident import main_memory, resident_peak
-from ingest.dump.used_values import UsedScan
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 
@@ -109,13 +108,14 @@ class Siblings:
 NO_SIBLINGS: Final = Siblings()
 
 
-def read_siblings(paths: Mapping[str, str]) -> Siblings:
+def read_siblings(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -> Siblings:
     """Read what lies beside a dump.
 
     Where a protobuf can be read, the HLO text is not: it is hashed, and its start and end are looked at.
 
     Args:
         paths: where each member lies, by role; those of other roles are passed over.
+        derive_lifetimes: of the protobuf also what `ingest.staging.implied` takes.
     """
     if not paths.keys() & set(ROLES):
         return NO_SIBLINGS
@@ -129,7 +129,9 @@ def read_siblings(paths: Mapping[str, str]) -> Siblings:
 
         path = paths["proto"]
         try:
-            proto = read_proto(path, budget=budget, with_places=False)
+            proto = read_proto(
+                path, budget=budget, with_places=derive_lifetimes, derive_lifetimes=derive_lifetimes
+            )
         except DumpError as error:
             notices.append(_unread(path, error))
     if "hlo" in paths:
@@ -162,6 +164,7 @@ def siblings_of(
         sha256: SHA-256 of members that were not read further, by role.
     """
     from ingest.hlo.frames import FrameworkRule, Stacks
+    from ingest.hlo.printed_opcodes import printed_opcodes
     from ingest.hlo.provenance import locate
 
     module = proto or text
@@ -176,7 +179,7 @@ def siblings_of(
         located.line,
         located.via,
         located.frame_id,
-        rows.opcode,
+        rows.opcode if proto is None else printed_opcodes(rows),
         rows.op_name,
         rows.stack_frame_id,
     )
@@ -257,8 +260,6 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
             (),
         )
         dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
-    if proto.positions:
-        dump.used = _used_of_proto(proto)
     check_headers(dump.headers, 0)
     check_bounds(
         dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in dump.headers]
@@ -269,23 +270,6 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
     dump.memory = main_memory(dump.headers)
     dump.resident_peak = resident_peak(dump.memory)
     return dump
-
-
-def _used_of_proto(proto: HloProto) -> UsedScan:
-    """Return the positions that a protobuf tells, as if a text told them; it tells no uses."""
-    places: dict[int, list[tuple[str, str]]] = {}
-    for place in proto.positions:
-        places.setdefault(place.value_id, []).append((place.instruction, place.shape_index))
-    of_value = [places.get(value.value_id, []) for value in proto.values]
-    return UsedScan(
-        [("",) * 8] * len(proto.values),
-        [place for found in of_value for place in found],
-        [len(found) for found in of_value],
-        [],
-        [0] * len(proto.values),
-        set(),
-        Notices(),
-    )
 
 
 def _unread(path: str, error: DumpError) -> Notice:

@@ -21,7 +21,6 @@ from typing import Any, Final, TypeVar
 from ingest.database.identity import holds
 from ingest.database.tables import staged_types, types_of
 from ingest.display import display
-from ingest.dump import features
 from ingest.dump.names import parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
@@ -30,6 +29,7 @@ from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
+from ingest.staging.implied import add_implied
 from ingest.staging.known_run import KnownRun
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.parts import seal
@@ -292,9 +292,13 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     if "primary" not in files:
         return _parse_proto(dump_set)
     dump = parse_set(files, LARGE_BYTES)
-    beside = read_beside(dump_set, dump)
+    beside = read_beside(dump_set, dump, derive_lifetimes=not (dump.uses_from and dump.ranges_from))
     if beside.proto is not None:
-        dump.notices += note_differences(beside.proto, dump, dump_set.paths()["proto"])
+        file = dump_set.paths()["proto"]
+        differences = note_differences(beside.proto, dump, file)
+        dump.notices += differences
+        if not differences:
+            add_implied(dump, beside.proto, file)
     play_back(dump, beside)
     return dump, beside
 
@@ -303,9 +307,10 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     from ingest.hlo.proto import read_proto
 
     paths = dump_set.paths()
-    proto = read_proto(paths["proto"])
+    proto = read_proto(paths["proto"], derive_lifetimes=True)
     dump = dump_of_proto(proto, paths["proto"])
     add_lone_texts(dump, proto, paths)
+    add_implied(dump, proto, paths["proto"])
     beside = siblings_of(None, proto)
     dump.notices += beside.notices
     dump.sha256 |= beside.sha256
@@ -327,13 +332,13 @@ def text_files(dump_set: DumpSet) -> dict[str, str]:
     return {role: path for role, path in dump_set.paths().items() if role in START}
 
 
-def read_beside(dump_set: DumpSet, dump: ParsedDump) -> Siblings:
+def read_beside(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool = False) -> Siblings:
     """Read what lies beside a dump; its notices and hashes go to the dump's.
 
     Where xbuf fails on it, the dump still loads.
     """
     try:
-        beside = read_siblings(dump_set.paths())
+        beside = read_siblings(dump_set.paths(), derive_lifetimes=derive_lifetimes)
     except Exception as error:
         failure = internal(dump_set, error)
         beside = Siblings(
@@ -412,9 +417,11 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.peak.total if dump.peak and dump.peak.time is not None else None,
         dump.liveness.peak_time if dump.liveness else None,
         dump.liveness.peak_bytes if dump.liveness else None,
-        features.USED_VALUES in dump.features or features.EMBEDDED_VALUES in dump.features,
-        features.LIVE_RANGE in dump.features,
+        dump.uses_from is not None,
+        dump.ranges_from is not None,
         dump.resident_peak,
+        dump.uses_from,
+        dump.ranges_from,
     )
 
 

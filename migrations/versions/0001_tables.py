@@ -281,7 +281,12 @@ def upgrade() -> None:
             "Value that this row belongs to (values.value_id within the run).",
             required=True,
         ),
-        column("position", sa.BigInteger(), "Order as printed; 0 is the defining position.", required=True),
+        column(
+            "position",
+            sa.BigInteger(),
+            "Order as printed, or where derived that of the module; 0 is the defining position.",
+            required=True,
+        ),
         column("instruction", sa.String(), "Instruction whose result holds the value.", required=True),
         column(
             "shape_index",
@@ -422,12 +427,22 @@ def upgrade() -> None:
             sa.BigInteger(),
             "Most bytes live at one slot over all colors, from ranges and allocated sizes. Ranges are closed (start and end slot both count: an operand and the result that reads it need memory at once); bytes that several values hold count once. NULL without ranges.",
         ),
-        column("has_values", sa.Boolean(), "The dump told positions and uses (Used values).", required=True),
-        column("has_ranges", sa.Boolean(), "The dump told live ranges (HloLiveRange).", required=True),
+        column("has_values", sa.Boolean(), "Positions and uses are known; see uses_from.", required=True),
+        column("has_ranges", sa.Boolean(), "Live ranges are known; see ranges_from.", required=True),
         column(
             "resident_peak_bytes",
             sa.BigInteger(),
             "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where there are arenas and it is not told what is live in them.",
+        ),
+        column(
+            "uses_from",
+            sa.String(),
+            "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module); NULL where they are not known.",
+        ),
+        column(
+            "ranges_from",
+            sa.String(),
+            "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and its schedule); NULL where they are not known.",
         ),
         sa.PrimaryKeyConstraint("run_id"),
         comment="One row for each compiled module's dump.",
@@ -484,7 +499,12 @@ def upgrade() -> None:
             "Value that this row belongs to (values.value_id within the run).",
             required=True,
         ),
-        column("position", sa.BigInteger(), "Order as printed, from 0.", required=True),
+        column(
+            "position",
+            sa.BigInteger(),
+            "Order as printed, or where derived that of the module; from 0.",
+            required=True,
+        ),
         column("instruction", sa.String(), "Instruction that uses the value.", required=True),
         column("operand_number", sa.BigInteger(), "Operand of that instruction, from 0.", required=True),
         column(

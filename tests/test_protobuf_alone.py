@@ -1,0 +1,155 @@
+"""Dump sets stripped to their protobuf: the same rows and the same answers as with their texts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pytest
+
+from ingest import import_dumps, open_database
+from ingest.query.catalog import shipped
+from ingest.query.run import bind, run_query
+from tests.dump_sets import DATA
+
+PAST = 1_700_000_000
+TEXT_ALONE = {
+    "runs": (
+        "ingested_at",
+        "content_sha256",
+        "file_bytes",
+        "format",
+        "total_bytes",
+        "printed_peak_time",
+        "printed_peak_bytes",
+        "uses_from",
+        "ranges_from",
+    ),
+    "allocations": ("page",),
+    "values": ("instruction_text", "stack_frame_id"),
+    "positions": ("position",),
+    "uses": ("position",),
+    "ranges": ("printed_at_peak", "printed_peak_bytes"),
+}
+"""Columns that only a text fills, or that say what was read. Positions and uses of a value are printed in the
+order in which the compiler came upon them; jaxlib 0.4.36 writes stack frames to the protobuf alone."""
+SAME = ("runs", "allocations", "values", "positions", "uses", "schedule", "ranges", "color_peaks")
+"""Tables whose rows are the same; others are made of the protobuf, or of printed lines alone."""
+OTHER_ANSWERS = {
+    "dump_formats": "lists what the texts print",
+    "agreement": "holds the printed peak against the computed one",
+    "printed_peak_tree": "shows what is printed",
+    "prefetches": "says what the printed peak lists",
+    "retraces": "counts different texts",
+    "same_program": "counts different texts",
+    "recent_runs": "says when it was loaded",
+}
+"""Saved queries that answer otherwise without a text, and why; the others give the same rows."""
+
+
+class Databases(NamedTuple):
+    """The same sets, imported whole and stripped to their protobufs; runs have the same numbers."""
+
+    whole: duckdb.DuckDBPyConnection
+    stripped: duckdb.DuckDBPyConnection
+
+
+def load(folder: Path, sets: list[Path]) -> Iterator[Databases]:
+    """Import the sets of some protobufs whole, then from the same places without their texts."""
+    for number, proto in enumerate(sets):
+        place = folder / "dumps" / f"{number:03d}-{proto.parent.name}"
+        place.mkdir(parents=True)
+        for member in proto.parent.glob(f"{proto.name.removesuffix('.hlo.pb')}*"):
+            shutil.copyfile(member, place / member.name)
+            os.utime(place / member.name, (PAST, PAST))
+    for kind in Databases._fields:
+        if kind == "stripped":
+            for text in (folder / "dumps").rglob("*.txt"):
+                text.unlink()
+        summary = import_dumps(folder / "dumps", folder / f"{kind}.duckdb", jobs=1)
+        assert (summary.loaded, summary.rejected) == (len(sets), 0)
+    with (
+        open_database(folder / "whole.duckdb", read_only=True) as whole,
+        open_database(folder / "stripped.duckdb", read_only=True) as stripped,
+    ):
+        yield Databases(whole, stripped)
+
+
+def scheduled(folder: Path) -> list[Path]:
+    """Return the protobufs with a text beside them, of modules with a schedule."""
+    from ingest.hlo.proto import read_proto
+
+    found = [
+        path
+        for path in sorted(folder.rglob("*.hlo.pb"))
+        if path.with_name(path.name.removesuffix(".hlo.pb") + "-buffer-assignment.txt").is_file()
+    ]
+    return [path for path in found if read_proto(path).schedule]
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Databases]:
+    yield from load(tmp_path_factory.mktemp("alone"), scheduled(DATA / "hlo"))
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+    found = [name for name, *_ in connection.execute(f'DESCRIBE "{table}"').fetchall()]
+    return [name for name in found if name not in TEXT_ALONE.get(table, ())]
+
+
+def assert_same_rows(databases: Databases, table: str) -> None:
+    columns = ", ".join(columns_of(databases.whole, table))
+    whole, stripped = (
+        one.execute(f'SELECT {columns} FROM "{table}" ORDER BY ALL').fetchall() for one in databases
+    )
+    assert whole, table
+    assert stripped == whole, table
+
+
+@pytest.mark.parametrize("table", SAME)
+def test_the_rows_are_those_of_the_text(databases: Databases, table: str) -> None:
+    """All columns that a protobuf can fill."""
+    assert_same_rows(databases, table)
+
+
+def test_it_is_said_what_was_derived(databases: Databases) -> None:
+    """The defining position comes first either way."""
+    origins = [
+        one.execute("SELECT DISTINCT uses_from, ranges_from FROM runs").fetchall() for one in databases
+    ]
+    assert origins == [[("dump", "dump")], [("hlo", "hlo")]]
+    first = "SELECT * FROM positions WHERE position = 0 ORDER BY ALL"
+    assert databases.stripped.execute(first).fetchall() == databases.whole.execute(first).fetchall()
+
+
+def answers(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+    """Return the rows of a saved query, all of them, in any order."""
+    query = shipped().load(name)
+    given = {"top": None} if query.parameter("top") is not None else {}
+    return sorted(map(repr, run_query(connection, query, bind(query, given)).rows()))
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_saved_queries_answer_as_with_texts(databases: Databases, name: str) -> None:
+    """Half of them need positions, uses or live ranges."""
+    if name in OTHER_ANSWERS:
+        assert answers(databases.stripped, name) != answers(databases.whole, name)
+    else:
+        assert answers(databases.stripped, name) == answers(databases.whole, name)
+
+
+@pytest.mark.slow
+def test_the_whole_corpus_answers_without_texts(shared_corpus: Path, tmp_path: Path) -> None:
+    """Every release whose protobuf holds a schedule: CPU since jaxlib 0.4.36, TPU, GPU."""
+    sets = scheduled(shared_corpus)
+    assert len(sets) >= 120
+    for databases in load(tmp_path, sets):
+        for table in SAME:
+            assert_same_rows(databases, table)
+        for name in shipped():
+            if name not in OTHER_ANSWERS:
+                assert answers(databases.stripped, name) == answers(databases.whole, name), name
