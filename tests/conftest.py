@@ -67,7 +67,7 @@ def _shared(name: str) -> Path:
 @pytest.fixture(scope="session")
 def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: dumps of many releases in nine imports, with the saved queries installed."""
-    from tests.query_databases import load_demonstration
+    from tests.support.query_databases import load_demonstration
 
     path = load_demonstration(tmp_path_factory.mktemp("demonstration"))
     with open_database(path, read_only=True) as opened:
@@ -77,7 +77,7 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.D
 @pytest.fixture(scope="session")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: the five seeds as runs 1 to 5."""
-    from tests.query_databases import load_seeds
+    from tests.support.query_databases import load_seeds
 
     path = load_seeds(tmp_path_factory.mktemp("seeds"))
     with open_database(path, read_only=True) as opened:

@@ -18,7 +18,7 @@ from ingest.query.docs import reference
 from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
 from ingest.query.run import bind, run_query
-from tests.query_databases import GOLDEN, TESTS, load_demonstration
+from tests.support.query_databases import GOLDEN, TESTS, load_demonstration
 
 DOCS = TESTS.parent / "docs" / "queries.md"
 TABLES = TESTS.parent / "docs" / "tables.md"

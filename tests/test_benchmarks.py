@@ -25,8 +25,8 @@ from ingest.dump.find import discover
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.pipeline.importer import import_dumps
-from tests.dump_sets import DumpSet, committed_sets
-from tests.render import render
+from tests.support.dump_sets import DumpSet, committed_sets
+from tests.support.render import render
 
 PRIMARY = "-buffer-assignment.txt"
 

@@ -14,7 +14,7 @@ import pytest
 from ingest import import_dumps, open_database
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
-from tests.dump_sets import DATA
+from tests.support.dump_sets import DATA
 
 PAST = 1_700_000_000
 TEXT_ALONE = {

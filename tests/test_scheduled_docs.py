@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from ingest.events import Event
-from tests.dump_sets import DATA
+from tests.support.dump_sets import DATA
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "scheduled-imports.md").read_text(encoding="utf-8")

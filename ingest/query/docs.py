@@ -40,7 +40,7 @@ Every query can be narrowed in the same way:
 
 `NULL` (shown as `-`) means that the dump does not tell. Columns marked *bytes* hold bytes, shown as KiB,
 MiB and GiB (powers of 1024) in tables only. `--top null` shows all rows. The results below come from a
-small database of real and hand-made dumps (`tests/query_databases.py`), cut to {width} columns.
+small database of real and hand-made dumps (`tests/support/query_databases.py`), cut to {width} columns.
 
 ## In a DuckDB shell
 

@@ -29,11 +29,11 @@ from ingest.staging.siblings import (
     read_siblings,
     siblings_of,
 )
-from tests.dump_sets import DATA
 from tests.fuzz.messages import change_message
 from tests.fuzz.mutations import Texts, change_text
 from tests.fuzz.outcome import Outcome, rejected, require
 from tests.fuzz.stored import ENDINGS
+from tests.support.dump_sets import DATA
 
 Rows = dict[str, pa.Table]
 """Rows of a set by table."""

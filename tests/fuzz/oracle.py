@@ -1,8 +1,8 @@
 """Judge what becomes of a damaged dump: rejected with a reason, or loaded with everything accounted for.
 
 The oracle knows nothing of the parser but its errors, its records and its notices. A set that loads must
-print back (`tests.render`) to its bytes, less what a notice names, and keep the rules of a dump, which are
-worked out here once more from the records.
+print back (`tests.support.render`) to its bytes, less what a notice names, and keep the rules of a dump,
+which are worked out here once more from the records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ingest.dump.parse import ParsedDump, parse_set, to_records
 from ingest.dump.records import Dump, Notice
 from ingest.errors import DumpError
 from tests.fuzz.outcome import Violation, require
-from tests.render import render
+from tests.support.render import render
 
 KINDS: Final = frozenset(
     {

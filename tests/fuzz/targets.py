@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tests.dump_sets import committed_sets
 from tests.fuzz import beside, both_ways
 from tests.fuzz.mutations import Texts, mutate
 from tests.fuzz.oracle import judge
 from tests.fuzz.outcome import Outcome, outcome_of
+from tests.support.dump_sets import committed_sets
 
 
 class Target(Protocol):

@@ -21,9 +21,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.content import differences, orphans
 from tests.reliability.kills import ROOT, Site, command, compare_whole
-from tests.shells import Shell
+from tests.support.content import differences, orphans
+from tests.support.shells import Shell
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ from typing import Any
 import duckdb
 
 from ingest.pipeline.history import read_history
-from tests.content import differences, orphans
-from tests.dump_sets import DATA
-from tests.shells import Shell
+from tests.support.content import differences, orphans
+from tests.support.dump_sets import DATA
+from tests.support.shells import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 VICTIM = Path(__file__).with_name("victim.py")

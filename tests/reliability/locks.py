@@ -28,9 +28,9 @@ from ingest.database.connect import open_database
 from ingest.database.window import sync
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
-from tests.dump_sets import DATA
 from tests.reliability.kills import ROOT
-from tests.shells import Shell, ShellError
+from tests.support.dump_sets import DATA
+from tests.support.shells import Shell, ShellError
 
 SEEDS = sorted((DATA / "seeds").iterdir())
 PAST = 1_700_000_000

@@ -1,0 +1,272 @@
+"""However a program ends: one line on stderr, a documented exit code, and what was loaded stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import duckdb
+import pytest
+
+from ingest import import_dumps
+from tests.support.dump_sets import DATA
+
+ROOT = Path(__file__).parents[2]
+SEEDS = sorted((DATA / "seeds").iterdir())
+INGEST = "from ingest.cli.entry import xbuf_ingest as main"
+XBUF = "from ingest.cli.entry import xbuf as main"
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with one run of a module that no ASCII terminal can show."""
+    folder = tmp_path_factory.mktemp("loaded")
+    database = folder / "xbuf.duckdb"
+    import_dumps([SEEDS[0]], database)
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("UPDATE runs SET module_name = 'jit_é→😀'")
+    return database
+
+
+def program(
+    main: str, *arguments: object, before: str = "", **options: object
+) -> subprocess.CompletedProcess[Any]:
+    """Run a program in a process of its own; `before` is run ahead of it."""
+    code = f"{main}\n{dedent(before)}\nmain()"
+    settings: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, check=False, **settings)
+
+
+def strike_in(target: str, when: str = "before") -> str:
+    """Return code that presses Ctrl-C as a function is called, or as it returns."""
+    module, _, name = target.rpartition(".")
+    owner = f"importlib.import_module({module!r})"
+    if ":" in module:
+        module, _, cls = module.partition(":")
+        owner = f"importlib.import_module({module!r}).{cls}"
+    return f"""
+        import importlib, os, signal
+        owner = {owner}
+        real = getattr(owner, {name!r})
+        def struck(*arguments, **options):
+            if {when!r} == "after":
+                result = real(*arguments, **options)
+            os.kill(os.getpid(), signal.SIGINT)
+            return result if {when!r} == "after" else real(*arguments, **options)
+        setattr(owner, {name!r}, struck)
+        """
+
+
+@pytest.mark.parametrize(
+    ("where", "when", "said"),
+    [
+        ("ingest.pipeline.importer.check_paths", "before", "nothing was loaded"),
+        ("ingest.pipeline.importer.read_tasks", "before", "nothing was loaded"),
+        ("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded"),
+        ("ingest.pipeline.importer.load_journal", "before", "1 dump is read and kept"),
+        ("ingest.pipeline.importer.load_journal", "after", "1 dump is read and kept"),
+        ("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded"),
+        ("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded"),
+        ("ingest.cli.ingest._as_text", "after", "1 dump was loaded"),
+        ("ingest.cli.ingest.flush_stdout", "after", ""),
+    ],
+)
+def test_ctrl_c_anywhere_in_an_import_ends_with_130_and_one_line(
+    tmp_path: Path, where: str, when: str, said: str
+) -> None:
+    """The line says what was kept, and the next import has everything."""
+    database = tmp_path / "xbuf.duckdb"
+    done = program(INGEST, SEEDS[0], "--db", database, before=strike_in(where, when))
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 130
+    assert line.startswith("interrupted")
+    assert said in line
+    import_dumps([SEEDS[0]], database)
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT sum(hash(a.range * b.range)) FROM range(3_000_000) AS a, range(1_000_000) AS b",
+        "SELECT * FROM range(3_000_000) AS a, range(1_000_000) AS b WHERE hash(a.range, b.range) = 0",
+    ],
+)
+def test_ctrl_c_while_duckdb_works_is_an_interruption(loaded: Path, statement: str) -> None:
+    """As it begins, where DuckDB makes a RuntimeError of it, and as it fetches, where it is deaf."""
+    before = """
+        import os, signal, threading
+        import ingest.query.run as run
+        real = run.run_sql
+        def run_sql(*arguments, **options):
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            return real(*arguments, **options)
+        run.run_sql = run_sql
+        """
+    done = program(XBUF, "sql", "--db", loaded, statement, before=before)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_ctrl_c_before_anything_is_imported_is_one_line() -> None:
+    """Also while click and the command are still being imported."""
+    before = """
+        import os, signal, sys
+        class Strike:
+            def find_spec(self, name, *rest):
+                if name == "click":
+                    os.kill(os.getpid(), signal.SIGINT)
+        sys.meta_path.insert(0, Strike())
+        """
+    done = program(XBUF, "runs", before=before)
+    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was done yet\n")
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    """A user who presses it again does not wait for the load of what was read."""
+    before = strike_in("ingest.pipeline.importer.read_tasks") + strike_in(
+        "ingest.pipeline.importer.write_window"
+    ).replace("real", "real_2").replace("struck", "struck_2")
+    done = program(INGEST, SEEDS[0], "--db", tmp_path / "xbuf.duckdb", before=before)
+    assert done.returncode == 130
+    assert done.stderr.startswith("interrupted again: ended at once")
+    assert import_dumps([SEEDS[0]], tmp_path / "xbuf.duckdb").found == 1
+
+
+def test_a_worker_that_was_just_forked_leaves_ctrl_c_to_its_parent() -> None:
+    """Until it ignores the signal it has its parent's handler."""
+    code = """
+        import os, signal
+        from ingest.cli.interrupts import Interrupts
+        interrupts = Interrupts()
+        interrupts.watch()
+        child = os.fork()
+        if child == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+            os._exit(7 if not interrupts.happened else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        """
+    subprocess.run([sys.executable, "-c", dedent(code)], check=True, cwd=ROOT)
+
+
+# --- streams -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252:strict", "utf-8"])
+def test_no_output_fails_for_its_encoding(loaded: Path, encoding: str, tmp_path: Path) -> None:
+    """Tables, JSON, messages and file names; JSON stays JSON."""
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "XBUF_DB": str(loaded), "COLUMNS": "70"}
+    codec = encoding.partition(":")[0]
+
+    def output(*arguments: object, main: str = XBUF) -> tuple[str, str]:
+        done = program(main, *arguments, env=environment, text=False)
+        assert done.returncode in (0, 2), done.stderr
+        return done.stdout.decode(codec), done.stderr.decode(codec)
+
+    for words in (["runs"], ["show", "1"], ["query", "largest_modules"], ["query"], ["forget", "--run", "1"]):
+        assert output(*words)[0]
+    rows = json.loads(output("sql", "SELECT module_name FROM runs", "--format", "json")[0])
+    assert rows == [{"module_name": "jit_é→😀"}]
+    assert "é→😀" in json.loads(output("show", "1", "--format", "json")[0])["module_name"]
+    missing = tmp_path / "é→😀…"
+    said = output(missing, main=INGEST)[1]
+    assert "PATHS" in said or "no such" in said.lower()
+    if codec == "ascii":
+        assert "\\u2192\\ud83d\\ude00..." in said
+
+
+def test_sql_from_stdin_is_utf_8_whatever_the_locale(loaded: Path) -> None:
+    """Not the locale's encoding, and bytes that are none are named."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "XBUF_DB": str(loaded)}
+
+    def sql(text: bytes) -> subprocess.CompletedProcess[bytes]:
+        return program(XBUF, "sql", "-", "--format", "csv", input=text, text=False, env=environment)
+
+    assert sql("SELECT length('é→') AS n".encode()).stdout == b"n\n2\n"
+    wrong = sql(b"SELECT '\xff'")
+    assert (wrong.returncode, wrong.stderr) == (2, b"error: stdin: SQL is UTF-8, and byte 8 is not\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "words", [["sql", "FROM runs"], ["runs"], ["show", "1"], ["db", "status"], ["query"]]
+)
+def test_a_full_stdout_is_one_line_and_exit_code_3(loaded: Path, words: list[str]) -> None:
+    """Nothing of the interpreter's own comes after it."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = program(XBUF, *words, stdout=full, env={**os.environ, "XBUF_DB": str(loaded)})
+    assert done.returncode == 3
+    assert done.stderr == "error: stdout cannot be written: No space left on device\n"
+
+
+def test_an_import_whose_summary_cannot_be_printed_says_that_it_is_complete(tmp_path: Path) -> None:
+    """Also where stdout is closed; and the rows are there."""
+    database = tmp_path / "xbuf.duckdb"
+    done = program("import os; os.close(1)\n" + INGEST, SEEDS[0], "--db", database)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: stdout cannot be written: ")
+    assert done.stderr.endswith("; the import itself is complete: 1 loaded\n")
+    assert import_dumps([SEEDS[0]], database).unchanged == 1
+
+
+def test_a_reader_that_leaves_early_is_no_error(loaded: Path) -> None:
+    """`xbuf sql ... | head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = program(XBUF, "sql", "FROM range(100000)", "--format", "csv", "--db", loaded, stdout=write)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            "OSError(24, 'Too many open files', '/x')",
+            "error: /x: Too many open files; nothing that was loaded",
+        ),
+        (
+            "OSError(37, 'No locks available')",
+            "error: the system: No locks available; nothing that was loaded",
+        ),
+        ("MemoryError()", "error: out of memory; nothing that was loaded is lost"),
+        ("ValueError('odd\\nmore')", "error: internal: ValueError: odd (ingest.py:"),
+    ],
+)
+def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
+    tmp_path: Path, error: str, line: str
+) -> None:
+    """With what was kept; the traceback is there for whoever asks."""
+    before = f"""
+        import ingest.pipeline.importer as importer
+        def fail(*arguments, **options):
+            raise {error}
+        importer.write_window = fail
+        """
+    database = tmp_path / "xbuf.duckdb"
+    done = program(INGEST, SEEDS[0], "--db", database, before=before)
+    kept, said = done.stderr.splitlines()
+    assert done.returncode == 3
+    assert kept == "1 dump is read and kept: the next import loads what was read"
+    assert said.startswith(line.replace("(ingest.py:", "("))
+    traced = program(
+        INGEST, SEEDS[0], "--db", database, before=before, env={**os.environ, "XBUF_TRACEBACK": "1"}
+    )
+    assert "Traceback" in traced.stderr
+    assert import_dumps([SEEDS[0]], database).resumed >= 1
+
+
+def test_ctrl_c_is_left_alone_in_a_program_that_uses_the_library(tmp_path: Path) -> None:
+    """Importing the package and importing dumps changes no signal handler."""
+    before = signal.getsignal(signal.SIGINT)
+    import_dumps([SEEDS[0]], tmp_path / "xbuf.duckdb")
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,594 @@
+"""Damaged and hostile input through whole imports: loaded or rejected in order, in time, in bounded memory.
+
+docs/hostile-input.md tells which test stands for which kind of damage.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import io
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+from ingest import ImportSummary, import_dumps, open_database
+from ingest.display import display
+from ingest.dump.find import discover
+from ingest.dump.parse import parse_set
+from tests.support.content import orphans
+from tests.support.dump_sets import DATA, DumpSet, committed_sets
+
+PRIMARY = "-buffer-assignment.txt"
+LONG_AGO = 1_700_000_000
+WHOLE = DATA / "dumps/jaxlib-0.7.2-cpu"
+"""A set of one file with every section, 1.3 KB."""
+SPLIT = DATA / "dumps/jaxlib-0.10.0-cpu"
+"""A set of three files."""
+TINY = b"BufferAssignment:\nallocation 0: size 4, thread-local:\n value: <0 a @0> (size=4,offset=0): f32[]\n"
+HEADER = b"BufferAssignment:\nallocation 0: size 9000000000, maybe-live-out:\n"
+MIB = 1 << 20
+
+
+def the_set(base: Path) -> DumpSet:
+    """Return the one committed set in a folder."""
+    (dump_set,) = [one for one in committed_sets() if one.primary.parent == base]
+    return dump_set
+
+
+def text_of(base: Path = WHOLE) -> bytes:
+    """Return the primary file of the one set in a folder."""
+    return the_set(base).primary.read_bytes()
+
+
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write files with a time long past, as finished dumps have; return the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+        os.utime(folder / name, (LONG_AGO, LONG_AGO))
+    return folder
+
+
+def variants(folder: Path, texts: Iterator[bytes]) -> int:
+    """Write dumps, each a set of its own; return how many."""
+    count = 0
+    for count, text in enumerate(texts, 1):
+        write(folder, {f"module_{count:04d}.jit_f.cpu_after_optimizations{PRIMARY}": text})
+    return count
+
+
+def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_database(database, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def assert_accounted(database: Path, summary: ImportSummary, found: int) -> None:
+    """Every set is a run or a reject with a reason; no row is without its run; every row can be read."""
+    assert (summary.found, summary.loaded + summary.rejected) == (found, found)
+    assert summary.unfinished == 0
+    assert rows(database, "SELECT count(*) FROM runs") == [(summary.loaded,)]
+    rejects = rows(database, "SELECT DISTINCT file FROM rejects WHERE kind <> 'internal' AND message <> ''")
+    assert len(rejects) == summary.rejected
+    assert orphans(database) == {}
+    with open_database(database, read_only=True) as connection:
+        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            connection.execute(f'SELECT * FROM "{table}"').fetchall()
+
+
+class Done(NamedTuple):
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+    cpu_seconds: float
+    most_memory: int
+    """Bytes, of the largest of its processes."""
+
+
+def xbuf_ingest(*arguments: str | Path, database: Path) -> Done:
+    """Run the command with one job; no traceback and no control character may come out."""
+    code = "from ingest.cli.ingest import main; main()"
+    measured = (
+        "import resource, subprocess, sys\n"
+        "code = subprocess.run(sys.argv[1:]).returncode\n"
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
+        "print(used.ru_maxrss << 10, used.ru_utime + used.ru_stime, file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            measured,
+            sys.executable,
+            "-c",
+            code,
+            "--jobs",
+            "1",
+            *map(str, arguments),
+        ],
+        capture_output=True,
+        env={**os.environ, "XBUF_DB": str(database)},
+        check=False,
+    )
+    out, err = done.stdout.decode(), done.stderr.decode()
+    *told, used = err.splitlines()
+    memory, seconds = used.split()
+    assert "Traceback" not in out + err
+    assert all(character.isprintable() or character == "\n" for character in out + err)
+    return Done(done.returncode, out, "\n".join(told), float(seconds), int(memory))
+
+
+# -- damage in the text ------------------------------------------------------------------------------
+
+
+def cuts() -> Iterator[bytes]:
+    """Cut at every line and at every seventh byte."""
+    text = text_of()
+    places = {at + 1 for at, byte in enumerate(text) if byte == 0x0A} | set(range(0, len(text), 7))
+    yield from (text[:at] for at in sorted(places - {len(text)}))
+
+
+def flips() -> Iterator[bytes]:
+    """Flip one bit of a byte, in many places."""
+    text, chance = text_of(), random.Random(5)
+    for at in range(0, len(text), 5):
+        yield text[:at] + bytes((text[at] ^ (1 << chance.randrange(8)),)) + text[at + 1 :]
+
+
+def moved_lines() -> Iterator[bytes]:
+    """Remove, repeat and swap each line."""
+    lines = text_of().splitlines(keepends=True)
+    for at in range(len(lines)):
+        yield b"".join(lines[:at] + lines[at + 1 :])
+        yield b"".join([*lines[:at], lines[at], *lines[at:]])
+        yield b"".join(lines[:at] + lines[at + 1 : at + 2] + [lines[at]] + lines[at + 2 :])
+
+
+DAMAGE: Mapping[str, tuple[Callable[[], Iterator[bytes]], float]] = {
+    "cuts": (cuts, 0.02),
+    "flips": (flips, 0.5),
+    "lines": (moved_lines, 0.5),
+}
+"""Ways to damage a dump, and the share of the results that may load: with a notice, or as another dump."""
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_dumps_are_loaded_or_rejected_one_by_one(name: str, tmp_path: Path, database: Path) -> None:
+    """Hundreds of damaged dumps at once: each is a run or a reject, and only harmless damage loads."""
+    make, may_load = DAMAGE[name]
+    count = variants(tmp_path / "dumps", make())
+    write(tmp_path / "dumps", {f"whole{PRIMARY}": text_of()})
+    summary = import_dumps([tmp_path / "dumps"], database, jobs=1)
+    assert_accounted(database, summary, count + 1)
+    assert 1 <= summary.loaded <= 1 + may_load * count
+    kinds = dict(rows(database, "SELECT kind, count(*) FROM rejects GROUP BY ALL"))
+    assert set(kinds) >= ({"truncated"} if name == "cuts" else {"bad-line", "value-mismatch"})
+    # What loads has the numbers of the dump, but for those that the damage made others of.
+    assert rows(database, "SELECT count(*) FROM runs WHERE total_bytes <> 240") == [(0,)]
+
+
+def test_numbers_beyond_64_bits_reject_the_dump(tmp_path: Path, database: Path) -> None:
+    """Each number of a dump, replaced by 2^63: it is refused, or was text and nothing else."""
+    text = text_of()
+    places = [(at, at + 1) for at, byte in enumerate(text) if chr(byte).isdigit()]
+    starts = [at for at, _ in places if at == 0 or not chr(text[at - 1]).isdigit()]
+    changed = []
+    for start in starts:
+        end = next(at for at in range(start, len(text)) if not chr(text[at]).isdigit())
+        changed.append(text[:start] + b"9223372036854775808" + text[end:])
+    count = variants(tmp_path / "dumps", iter(changed))
+    summary = import_dumps([tmp_path / "dumps"], database, jobs=1)
+    assert_accounted(database, summary, count)
+    kinds = {kind for (kind,) in rows(database, "SELECT DISTINCT kind FROM rejects")}
+    assert {"number-too-large", "out-of-bounds", "total-mismatch", "allocation-index"} <= kinds
+    assert rows(database, "SELECT DISTINCT total_bytes FROM runs") == [(240,)]
+    # A number at the end of a name may make it another one.
+    assert rows(
+        database, "SELECT DISTINCT kind FROM runs JOIN notices USING (run_id) WHERE peak_bytes <> 240"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        (lambda text: b"\xef\xbb\xbf" + text, "byte-order-mark"),
+        (lambda text: text.replace(b"\n", b"\r\n"), "line-ends"),
+        (lambda text: text.replace(b'op_name="x"', b'op_name="\xff\xfe"'), "encoding"),
+        (lambda text: text.replace(b'op_name="x"', b'op_name="\xed\xa0\x80"'), "encoding"),
+        (lambda text: text.replace(b'op_name="x"', b'op_name="a\x00b"'), None),
+    ],
+    ids=["bom", "crlf", "no-utf-8", "surrogate", "nul"],
+)
+def test_what_a_copy_does_to_bytes_is_mended_and_told(
+    change: Callable[[bytes], bytes], notice: str | None, tmp_path: Path, database: Path
+) -> None:
+    """A byte order mark, CR LF, bytes that are no UTF-8: the dump loads with a notice and its figures."""
+    assert change(text_of()) != text_of()
+    write(tmp_path / "dumps", {f"x{PRIMARY}": change(text_of())})
+    done = xbuf_ingest(tmp_path / "dumps", database=database)
+    assert (done.code, done.err) == (0, "")
+    assert rows(database, "SELECT kind FROM notices") == ([(notice,)] if notice else [])
+    assert rows(database, "SELECT total_bytes, peak_bytes FROM runs") == [(240, 240)]
+
+
+def test_a_nul_among_the_names_is_kept(tmp_path: Path, database: Path) -> None:
+    """Names with NUL, escapes and right-to-left marks load as they are, and are shown escaped."""
+    name = "a\x00\x1b[31m\u202eb"
+    text = text_of().replace(b"x.1", name.encode())
+    write(tmp_path / "dumps", {f"x{PRIMARY}": text})
+    assert xbuf_ingest(tmp_path / "dumps", database=database).code == 0
+    assert rows(database, 'SELECT count(*) FROM "values" WHERE instruction = ' + sql_text(name)) == [(1,)]
+    xbuf = [sys.executable, "-c", "from ingest.cli.xbuf import main; main()"]
+    query = [*xbuf, "query", "live_at_peak", "--run", "1", "--db", os.fspath(database)]
+    shown = subprocess.run(query, capture_output=True, check=True).stdout.decode()
+    assert r"a\x00" in shown
+    assert not set(shown) & {"\x00", "\x1b", "\u202e"}
+
+
+def sql_text(text: str) -> str:
+    """Return an SQL expression for a text with control characters."""
+    return " || ".join(f"chr({ord(character)})" for character in text)
+
+
+@pytest.mark.parametrize("depth", [10, 1000, 20_000])
+def test_deep_tuples_neither_recurse_nor_stall(depth: int, tmp_path: Path, database: Path) -> None:
+    """A shape of tuples in tuples in tuples is kept as it is."""
+    shape = b"(" * depth + b"f32[]" + b")" * depth
+    text = b"BufferAssignment:\nallocation 0: size 8, output shape is |%s|, maybe-live-out:\n" % shape
+    text += b" value: <0 t{} @0> (size=8,offset=0): %s\n" % shape
+    write(tmp_path / "dumps", {f"x{PRIMARY}": text})
+    started = time.monotonic()
+    assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
+    assert time.monotonic() - started < 10
+    assert rows(database, 'SELECT length(shape) FROM "values"') == [(len(shape),)]
+
+
+# -- too much ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(300)
+def test_a_line_of_200_mb_is_refused_in_bounded_memory(tmp_path: Path, database: Path) -> None:
+    """A single line of 200 MB rejects the dump, whether lines stand before it or not."""
+    folder = tmp_path / "dumps"
+    write(folder, {f"ok{PRIMARY}": TINY})
+    for name, start in (("first", b"BufferAssignment:"), ("later", TINY + b" value: <1 ")):
+        with open(folder / f"{name}{PRIMARY}", "wb") as file:
+            file.write(start)
+            for _ in range(200):
+                file.write(b"x" * 1_000_000)
+            file.write(b"\n")
+        os.utime(folder / f"{name}{PRIMARY}", (LONG_AGO, LONG_AGO))
+    done = xbuf_ingest(folder, "--format", "json", database=database)
+    assert (done.code, json.loads(done.out)["loaded"], json.loads(done.out)["rejected"]) == (1, 1, 2)
+    assert rows(database, "SELECT DISTINCT kind FROM rejects") == [("line-too-long",)]
+    assert done.most_memory < 600 * MIB
+    assert done.cpu_seconds < 30
+
+
+def bombs() -> Iterator[tuple[str, bytes, bytes]]:
+    """Yield a name, the start and the text that goes on and on."""
+    yield "one-line", b"BufferAssignment:\n", b"x" * 1000
+    yield "unknown-lines", TINY, b"what a line of no meaning at all this is, and so on and on\n" * 20
+    yield "same-value", HEADER, b" value: <7 a.7 @0> (size=4,offset=0): f32[]\n" * 20
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("compress", ["gzip", "zstd"])
+def test_a_bomb_is_refused_in_bounded_memory(compress: str, tmp_path: Path, database: Path) -> None:
+    """Some KB that stand for 150 MB of text are read piece by piece, and take neither memory nor for ever."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY})
+    for name, start, text in bombs():
+        bomb = start + text * (150_000_000 // len(text))
+        path = folder / f"{name}{PRIMARY}.{'gz' if compress == 'gzip' else 'zst'}"
+        if compress == "gzip":
+            path.write_bytes(gzip.compress(bomb, 1))
+        else:
+            path.write_bytes(pa.compress(bomb, codec="zstd", asbytes=True))
+        assert path.stat().st_size < 2 * MIB
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    del bomb
+    done = xbuf_ingest(folder, database=database)
+    assert done.code == 1
+    kinds = dict(rows(database, "SELECT parse_filename(file), kind FROM rejects"))
+    told = {name.split(PRIMARY)[0]: kind for name, kind in kinds.items()}
+    # Between two records may stand 64 MiB of what means nothing.
+    too_long = {"one-line": "line-too-long", "unknown-lines": "line-too-long"}
+    assert told == {**too_long, "same-value": "duplicate-value"}
+    assert done.most_memory < 600 * MIB
+    assert done.cpu_seconds < 60
+
+
+def test_a_bomb_of_many_runs_is_refused(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is a dump to the end, and too much of one for its size on disk, is refused with the remedy."""
+    monkeypatch.setattr("ingest.dump.source.BOMB_BYTES", 100_000)
+    monkeypatch.setattr("ingest.dump.source.BOMB_TIMES", 5)
+    text = b"BufferAssignment:\n" + b"".join(b"allocation %d: size 0, constant:\n" % n for n in range(10_000))
+    write(tmp_path / "dumps", {f"x{PRIMARY}.gz": gzip.compress(text), f"plain{PRIMARY}": text})
+    assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
+    [(kind, message)] = rows(database, "SELECT kind, message FROM rejects")
+    assert kind == "unreadable"
+    assert "decompress it first" in message
+
+
+def test_rubbish_of_many_lines_has_a_thousand_notices(tmp_path: Path, database: Path) -> None:
+    """Lines that mean nothing are legal, in any number; no more than 1,000 are told."""
+    write(tmp_path / "dumps", {f"x{PRIMARY}": TINY + b"what is this?\n" * 100_000})
+    assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
+    assert rows(database, "SELECT kind, count(*) FROM notices GROUP BY ALL ORDER BY ALL") == [
+        ("too-many-notices", 1),
+        ("unknown-line", 1000),
+    ]
+
+
+@pytest.mark.parametrize(
+    "compress", [gzip.compress, functools.partial(pa.compress, codec="zstd", asbytes=True)]
+)
+def test_truncated_compressed_files_are_refused(
+    compress: Callable[[bytes], bytes], tmp_path: Path, database: Path
+) -> None:
+    """A compressed dump that is cut off anywhere is unreadable; one whose bytes are spoilt too."""
+    whole = compress(text_of())
+    ending = "gz" if whole.startswith(b"\x1f\x8b") else "zst"
+    spoilt = whole[:60] + bytes(byte ^ 0xFF for byte in whole[60:70]) + whole[70:]
+    damaged = [whole[:size] for size in (5, 20, len(whole) // 2, len(whole) - 1)] + [spoilt]
+    files = {f"{number}{PRIMARY}.{ending}": content for number, content in enumerate(damaged)}
+    write(tmp_path / "dumps", {**files, f"whole{PRIMARY}.{ending}": whole})
+    done = xbuf_ingest(tmp_path / "dumps", "--format", "json", database=database)
+    assert (done.code, json.loads(done.out)["loaded"], json.loads(done.out)["rejected"]) == (1, 1, 5)
+    assert {kind for (kind,) in rows(database, "SELECT kind FROM rejects")} <= {"unreadable", "truncated"}
+
+
+# -- files that are none -------------------------------------------------------------------------------
+
+
+def test_odd_file_names_load_and_are_shown_escaped(tmp_path: Path, database: Path) -> None:
+    """Newlines, quotes, escapes and bytes that are no UTF-8 in names of files and folders."""
+    folder = os.path.join(os.fsencode(tmp_path), b"dumps\xff\n'")
+    os.mkdir(folder)
+    names = [
+        b"a\nb",
+        b"quote'\"",
+        b"\xff\xfe",
+        b"\x1b[31mred",
+        b"'; DROP TABLE runs; --",
+        b"$(touch x)",
+        b"-v",
+    ]
+    for name in names:
+        with open(os.path.join(folder, name + PRIMARY.encode()), "wb") as file:
+            file.write(TINY)
+    bad = os.path.join(folder, b"bad\n\x1b" + PRIMARY.encode())
+    with open(bad, "wb") as file:
+        file.write(TINY[:-9])
+    os.utime(bad, (LONG_AGO, LONG_AGO))
+    done = xbuf_ingest(os.fsdecode(folder), database=database)
+    assert done.code == 1
+    assert display(os.fsdecode(bad)) in done.err
+    stems = {stem for (stem,) in rows(database, "SELECT stem FROM runs")}
+    assert stems == {display(os.fsdecode(name)) for name in names}
+    assert rows(database, "SELECT file FROM rejects") == [(display(os.fsdecode(bad)),)]
+    again = xbuf_ingest(os.fsdecode(folder), "--format", "json", database=database)
+    assert (again.code, json.loads(again.out)["unchanged"]) == (1, len(names))
+
+
+def test_loops_and_what_is_no_file_are_passed_over(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links in circles, FIFOs, sockets, folders named like dumps: no hang, and the dumps beside them load."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY})
+    (folder / "loop").symlink_to(folder)
+    (folder / "up").symlink_to("..")
+    (folder / f"self{PRIMARY}").symlink_to(f"self{PRIMARY}")
+    (folder / f"folder{PRIMARY}").mkdir()
+    os.mkfifo(folder / f"pipe{PRIMARY}")
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        # A socket's path has at most 108 bytes.
+        monkeypatch.chdir(folder)
+        server.bind(f"socket{PRIMARY}")
+        monkeypatch.undo()
+        done = xbuf_ingest(folder, "--format", "json", database=database)
+    told = json.loads(done.out)
+    assert (told["found"], told["loaded"], told["rejected"]) == (2, 1, 1)
+    assert f"self{PRIMARY}: is a link that leads nowhere" in done.err
+    assert done.code == 1
+
+
+def test_a_fifo_in_the_place_of_a_sibling_does_not_stall(tmp_path: Path, database: Path) -> None:
+    """A set of which a file turned into a FIFO after it was found is rejected at once."""
+    folder = copy_of(SPLIT, tmp_path / "dumps")
+    (values,) = folder.glob("*-values.txt")
+
+    def replace() -> None:
+        values.unlink()
+        os.mkfifo(values)
+
+    summary = import_after(replace, folder, database)
+    assert (summary.loaded, summary.rejected) == (0, 1)
+    assert rows(database, "SELECT kind, file FROM rejects") == [("unreadable", str(values))]
+
+
+def test_files_whose_bytes_cannot_be_had_are_told(tmp_path: Path, database: Path) -> None:
+    """A read that fails is rejected with its reason, also for root."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY, f"bad{PRIMARY}": TINY, "renamed": TINY})
+    bad = {(folder / name).stat().st_ino for name in ("renamed", f"bad{PRIMARY}")}
+    read = os.read
+
+    def read_or_fail(descriptor: int, size: int) -> bytes:
+        if os.fstat(descriptor).st_ino in bad:
+            raise OSError(5, "Input/output error")
+        return read(descriptor, size)
+
+    class Disk(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return read_or_fail(self.fileno(), -1 if size is None else size)
+
+    with patch("os.read", read_or_fail), patch("io.FileIO", Disk):
+        summary = import_dumps(folder, database, jobs=1)
+    assert (summary.loaded, summary.rejected, summary.unfinished) == (1, 2, 0)
+    assert [(one.file, one.kind) for one in summary.rejects] == [
+        (str(folder / name), "unreadable") for name in ("renamed", f"bad{PRIMARY}")
+    ]
+    assert all("Input/output error" in one.message for one in summary.rejects)
+    assert rows(database, "SELECT stem FROM runs") == [("ok",)]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_files_without_the_right_to_read_are_told(tmp_path: Path, database: Path) -> None:
+    """What may not be read is rejected or a problem; the rest loads."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY, f"secret{PRIMARY}": TINY})
+    (folder / f"secret{PRIMARY}").chmod(0)
+    (folder / "closed").mkdir(mode=0)
+    done = xbuf_ingest(folder, database=database)
+    assert done.code == 1
+    assert "closed: cannot be searched" in done.err
+    assert rows(database, "SELECT kind FROM rejects") == [("unreadable",)]
+    assert rows(database, "SELECT stem FROM runs") == [("ok",)]
+
+
+# -- what changes under the import -----------------------------------------------------------------------
+
+
+def copy_of(base: Path, folder: Path) -> Path:
+    """Copy the one set of a folder, long finished."""
+    return write(folder, {path.name: path.read_bytes() for path in the_set(base).files.values()})
+
+
+def import_after(change: Callable[[], None], folder: Path, database: Path) -> ImportSummary:
+    """Import a folder that changes when its sets have been found and none has been read."""
+
+    def then_change(*arguments: Any, **options: Any) -> Any:
+        found = discover(*arguments, **options)
+        change()
+        return found
+
+    with patch("ingest.pipeline.plan.discover", then_change):
+        return import_dumps([folder], database, jobs=1)
+
+
+def test_a_folder_that_vanishes_is_told(tmp_path: Path, database: Path) -> None:
+    """Sets that are gone when they are to be read are rejected as unreadable; those elsewhere load."""
+    folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY})
+    gone = write(folder / "gone", {f"{number}{PRIMARY}": TINY for number in range(20)})
+    summary = import_after(lambda: shutil.rmtree(gone), folder, database)
+    assert (summary.found, summary.loaded, summary.rejected, summary.unfinished) == (21, 1, 20, 0)
+    assert rows(database, "SELECT DISTINCT kind FROM rejects") == [("unreadable",)]
+
+
+def test_a_file_that_shrinks_or_grows_is_read_again(tmp_path: Path, database: Path) -> None:
+    """A set that has another size than when it was found is looked at again, and loaded as it is then."""
+    folder = write(tmp_path / "dumps", {f"grows{PRIMARY}": TINY, f"shrinks{PRIMARY}": TINY * 2})
+    more = TINY + b"allocation 1: size 0, thread-local:\n"
+
+    def change() -> None:
+        (folder / f"grows{PRIMARY}").write_bytes(more)
+        (folder / f"shrinks{PRIMARY}").write_bytes(TINY)
+
+    summary = import_after(change, folder, database)
+    assert (summary.loaded, summary.rejected, summary.unfinished) == (2, 0, 0)
+    assert rows(database, "SELECT stem, file_bytes FROM runs ORDER BY ALL") == [
+        ("grows", len(more)),
+        ("shrinks", len(TINY)),
+    ]
+
+
+def test_a_file_that_grows_without_end_is_read_to_where_it_ended(tmp_path: Path, database: Path) -> None:
+    """Somebody who writes faster than the import reads does not keep it."""
+    folder = write(tmp_path / "dumps", {f"log{PRIMARY}": TINY})
+    stop = threading.Event()
+
+    def grow() -> None:
+        with open(folder / f"log{PRIMARY}", "ab", buffering=0) as file:
+            while not stop.is_set() and file.tell() < 60 * MIB:
+                file.write(b"allocation 1: size 0, thread-local:\n" * 10_000)
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        started = time.monotonic()
+        summary = import_dumps([folder], database, jobs=1)
+        assert time.monotonic() - started < 100
+    finally:
+        stop.set()
+        writer.join()
+    assert (summary.loaded, summary.rejected + summary.unfinished) == (0, 1)
+
+
+def test_damaged_siblings_cost_notices_only(tmp_path: Path, database: Path) -> None:
+    """HLO text and protobuf cut off at many places: every dump loads, and what was not read is told."""
+    (base,) = {path.parent for path in (DATA / "hlo").rglob("module_0010*.pb")}
+    stem = "module_0010.jit_dn.cpu_after_optimizations"
+    members = {path.name.removeprefix(stem): path.read_bytes() for path in base.glob(f"{stem}*")}
+    folder = tmp_path / "dumps"
+    damaged = Counter[str]()
+    for ending in (".txt", ".hlo.pb"):
+        content = members[ending]
+        for at in range(1, len(content), len(content) // 60):
+            set_stem = f"module_{sum(damaged.values()):04d}.jit_dn.cpu_after_optimizations"
+            changed = {**members, ending: content[:at]}
+            write(folder, {f"{set_stem}{one}": text for one, text in changed.items()})
+            damaged[ending] += 1
+    summary = import_dumps([folder], database, jobs=1)
+    assert (summary.loaded, summary.rejected) == (damaged.total(), 0)
+    told = rows(database, "SELECT count(DISTINCT run_id) FROM notices")
+    assert told == [(damaged.total(),)]
+    assert rows(database, "SELECT count(DISTINCT (total_bytes, peak_bytes)) FROM runs") == [(1,)]
+
+
+# -- xbuf's own failures ---------------------------------------------------------------------------------
+
+
+def test_what_xbuf_fails_on_is_rejected_alone(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure of xbuf's own costs the set it is about, and asks to report it."""
+    folder = write(tmp_path / "dumps", {f"{name}{PRIMARY}": TINY for name in "abc"})
+
+    def fail_on_b(files: Mapping[str, str], *arguments: Any) -> Any:
+        if "b-buffer" in files["primary"]:
+            raise RecursionError("too deep")
+        return parse_set(files, *arguments)
+
+    monkeypatch.setattr("ingest.staging.stage.parse_set", fail_on_b)
+    summary = import_dumps([folder], database, jobs=1)
+    assert (summary.loaded, summary.rejected) == (2, 1)
+    [(file, kind, message)] = rows(database, "SELECT file, kind, message FROM rejects")
+    assert (file, kind) == (str(folder / f"b{PRIMARY}"), "internal")
+    assert "RecursionError: too deep" in message
+    assert "please report it" in message
+
+
+def test_a_failure_beside_a_dump_is_a_notice(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where xbuf fails on HLO text or protobuf, the dump loads without them."""
+
+    def fail(*_: Any) -> Any:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("ingest.staging.stage.read_siblings", fail)
+    write(tmp_path / "dumps", {f"x{PRIMARY}": TINY, "x.txt": b"HloModule x\n"})
+    assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
+    [(kind, message)] = rows(database, "SELECT kind, message FROM notices")
+    assert kind == "internal"
+    assert "MemoryError: no room" in message

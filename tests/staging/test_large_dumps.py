@@ -1,0 +1,173 @@
+"""Staging a dump in pieces gives the rows that staging it whole does."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from ingest.dump import driver
+from ingest.dump.find import discover
+from ingest.dump.source import BlockReader
+from ingest.staging.large import InThisProcess, stage_large
+from ingest.staging.stage import Staged, Task, stage_sets
+from tests.fuzz import both_ways
+from tests.fuzz.run import write_set
+from tests.support.dump_sets import DATA, DumpSet, committed_sets, dump_sets
+
+CORPUS = DATA.parents[2] / "shared" / "corpus"
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def stage_both_ways(directory: Path, out: Path) -> tuple[Staged, Rows, Staged, Rows]:
+    """Stage the only set of a directory whole and in pieces; return results and rows."""
+    (dump_set,) = discover([directory]).sets
+    for member in dump_set.members:
+        os.utime(directory / member.file_name, (1_700_000_000, 1_700_000_000))
+    (dump_set,) = discover([directory]).sets
+    task = Task(0, dump_set)
+    whole, pieces = str(out / "whole"), str(out / "pieces")
+    result_whole = stage_sets([task], whole)
+    result_pieces = stage_large(task, pieces, InThisProcess(), 2)
+    return result_whole, rows(whole), result_pieces, rows(pieces)
+
+
+def rows(part: str) -> Rows:
+    """Return the rows of a part by table, in an order of their own."""
+    files = os.listdir(part) if os.path.isdir(part) else []
+    names = sorted(name for name in files if name.endswith(".parquet"))
+    tables: dict[str, list[str]] = {}
+    for name in names:
+        tables.setdefault(name.removesuffix(".parquet").split("-")[0], []).append(f"{part}/{name}")
+    with duckdb.connect() as connection:
+        return {
+            table: connection.execute("FROM read_parquet($files) ORDER BY ALL", {"files": files}).fetchall()
+            for table, files in tables.items()
+        }
+
+
+SETS = committed_sets()
+SIZES = (150, 700, 5000, 4 << 20)
+
+
+def outcome(dump_set: DumpSet, folder: Path, texts: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return what a set comes to in plain lists and in Arrow columns, whole and in pieces: always the same.
+
+    Pieces of the smallest size only where they are not too many.
+    """
+    length = sum(map(len, texts.values()))
+    return both_ways.compare(write_set(folder, texts), *(size for size in SIZES if length < 500 * size))
+
+
+@pytest.mark.parametrize("dump_set", SETS, ids=lambda dump_set: dump_set.name)
+def test_every_piece_size_gives_the_same_rows(dump_set: DumpSet, tmp_path: Path) -> None:
+    """Every table and every notice is the same, however the file is cut and whatever holds the rows."""
+    assert outcome(dump_set, tmp_path, dump_set.texts())[0] == "load"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the dumps beside the checkout are not there")
+def test_every_piece_size_gives_the_same_rows_of_the_corpus(tmp_path: Path) -> None:
+    """So it is with every real dump at hand, whole and cut off at two places."""
+    for dump_set in dump_sets(CORPUS):
+        texts = dump_set.texts()
+        assert outcome(dump_set, tmp_path, texts)[0] == "load", dump_set.name
+        (last, text), *_ = reversed(texts.items())
+        for keep in (0.3, 0.8):
+            outcome(dump_set, tmp_path, {**texts, last: text[: int(len(text) * keep)]})
+
+
+def _with_crlf(data: bytes) -> bytes:
+    return data.replace(b"\n", b"\r\n")
+
+
+def _with_mark(data: bytes) -> bytes:
+    return b"\xef\xbb\xbf" + data
+
+
+def _with_accents(data: bytes) -> bytes:
+    return data.replace(b'op_name="', 'op_name="naïve/✓/'.encode())
+
+
+def _with_bad_bytes(data: bytes) -> bytes:
+    """Damage the text of one instruction late, so that pieces before it are verbatim."""
+    at = data.rindex(b'op_name="') + 9
+    return data[:at] + b"\xff\xfe" + data[at:]
+
+
+@pytest.mark.parametrize("change", [gzip.compress, _with_crlf, _with_mark, _with_accents, _with_bad_bytes])
+def test_what_a_copy_did_to_a_text_is_undone_in_pieces_too(
+    change: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    """Compressed, re-encoded and damaged copies give the same rows and notices both ways."""
+    dump_set = next(one for one in SETS if "jaxlib-0.7.2" in one.name)
+    data = dump_set.primary.read_bytes()
+    changed = change(data)
+    assert changed != data
+    assert outcome(dump_set, tmp_path, {"primary": changed})[0] == "load"
+
+
+@pytest.mark.parametrize("keep", [0.2, 0.5, 0.7, 0.9])
+def test_a_dump_that_is_cut_off_is_rejected_in_pieces_too(keep: float, tmp_path: Path) -> None:
+    """Both ways reject it and leave no part behind."""
+    dump_set = next(one for one in SETS if "jaxlib-0.7.2" in one.name)
+    data = dump_set.primary.read_bytes()
+    (tmp_path / "dump").mkdir()
+    texts = {"primary": data[: int(len(data) * keep)]}
+    assert outcome(dump_set, tmp_path / "dump", texts)[1] == "truncated"
+    whole, whole_rows, pieces, pieces_rows = stage_both_ways(tmp_path / "dump", tmp_path)
+    assert (whole_rows, pieces_rows) == ({}, {})
+    assert whole.rejected == pieces.rejected
+    assert [one.kind for one in whole.rejected] == ["truncated"]
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("size", [150, 1 << 20])
+def test_differences_from_the_protobuf_are_noted_whatever_the_size(
+    size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The text of one module beside the protobuf of another: the same notices both ways, and only those."""
+    monkeypatch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, size))
+    folder = DATA / "hlo" / "jaxlib-0.10.2-cpu"
+    proto = next(folder.glob("*.hlo.pb"))
+    stem = proto.name.removesuffix(".hlo.pb")
+    (tmp_path / "dump").mkdir()
+    text = (folder / f"{stem}-buffer-assignment.txt").read_bytes()
+    at = text.rindex(b"offset=0)")
+    shape = text[at : text.index(b"\n", at)]
+    (tmp_path / "dump" / f"{stem}-buffer-assignment.txt").write_bytes(text.replace(shape, shape + b"x"))
+    for ending in (".hlo.pb", "-buffer-assignment-values.txt", "-live-range.txt"):
+        shutil.copy(folder / f"{stem}{ending}", tmp_path / "dump")
+    _, whole, _, pieces = stage_both_ways(tmp_path / "dump", tmp_path)
+    kinds = [row[3] for row in pieces["notices"]]
+    assert "proto-differs" in kinds
+    assert pieces["notices"] == whole["notices"]
+
+
+def test_of_each_kind_of_notice_so_many_are_kept(tmp_path: Path) -> None:
+    """Unknown lines and unknown attributes by the thousand: which are kept does not depend on the pieces."""
+    lines = b"".join(
+        b"allocation %d: size 4, novel-%d:\n value: <%d v.%d @0> (size=4,offset=0): f32[]{}\n(odd %d)\n"
+        % (number, number, number, number, number)
+        for number in range(1500)
+    )
+    (tmp_path / "dump").mkdir()
+    name = "module_0001.f.cpu_after_optimizations-buffer-assignment.txt"
+    (tmp_path / "dump" / name).write_bytes(b"BufferAssignment:\n" + lines)
+    _, whole, _, _ = stage_both_ways(tmp_path / "dump", tmp_path)
+    shutil.rmtree(tmp_path / "whole")
+    shutil.rmtree(tmp_path / "pieces")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, 3000))
+        _, _, _, pieces = stage_both_ways(tmp_path / "dump", tmp_path)
+    kinds = Counter(row[3] for row in whole["notices"])
+    assert kinds == {"unknown-line": 1000, "unknown-attribute": 1000, "too-many-notices": 2}
+    assert whole["notices"] == pieces["notices"]
