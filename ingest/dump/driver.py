@@ -105,8 +105,8 @@ class Joined(NamedTuple):
     """What is printed of the ranges that have none."""
     is_unique: bool
     """No value has two ranges."""
-    is_tuple: Sequence[bool]
-    """Which of the intervals are pointer tables of tuples."""
+    is_tuple: Sequence[int]
+    """1 for each interval that is the pointer table of a tuple, else 0."""
 
 
 class Columns(Protocol):

@@ -54,10 +54,9 @@ class Liveness(NamedTuple):
     at_peak: array[int]
     overlaps: list[tuple[int, int]]
 
-    def columns(self) -> tuple[Sequence[int | None], ...]:
-        """Return handover_bytes, gained_bytes and peak_bytes of `ranges`."""
-        peak = [None if counted == NOT_LIVE else counted for counted in self.at_peak]
-        return self.handover, self.gained, peak
+    def shares(self) -> tuple[array[int], array[int], array[int]]:
+        """Return handover_bytes, gained_bytes and peak_bytes of `ranges`; `NOT_LIVE` stands for NULL."""
+        return self.handover, self.gained, self.at_peak
 
 
 NOT_LIVE: Final = -1
@@ -99,29 +98,46 @@ def live_peak(
         slots: as for `measure`.
         among: allocations that count; None for all.
     """
-    if among is not None:
-        chosen = [number for number, one in enumerate(intervals.allocation) if one in among]
-        intervals = Intervals(*([column[number] for number in chosen] for column in intervals))
-        gained, handover = ([column[number] for number in chosen] for column in (gained, handover))
-    count = len(intervals.start)
-    if not count:
-        return None
-    if count + slots < _MANY:
-        changes = [0] * (slots + 2)
-        for size, start, end, new, handed in zip(
-            intervals.size, intervals.start, intervals.end, gained, handover, strict=True
-        ):
+    if len(intervals.start) >= _MANY:
+        return _peak_of_many(intervals, gained, handover, slots, among)
+    changes = [0] * (slots + 2)
+    count = 0
+    for owner, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
+        if among is None or owner in among:
+            count += 1
             changes[start] += new
             changes[end + 1] -= size - handed
-        curve = list(accumulate(changes))
-        peak = max(curve)
-        return curve.index(peak), peak
+    if not count:
+        return None
+    curve = list(accumulate(changes))
+    peak = max(curve)
+    return curve.index(peak), peak
+
+
+def _peak_of_many(
+    intervals: Intervals,
+    gained: Sequence[int],
+    handover: Sequence[int],
+    slots: int,
+    among: Collection[int] | None,
+) -> tuple[int, int] | None:
     import numpy as np  # late: it takes 0.07 s, and few intervals do without
 
+    wanted = None if among is None else np.fromiter(among, np.int64, len(among))
+    columns = [np.asarray(column, np.int64) for column in (*intervals, gained, handover)]
     steps = np.zeros(slots + 2, np.int64)
-    np.add.at(steps, np.asarray(intervals.start, np.int64), np.asarray(gained, np.int64))
-    freed = np.asarray(intervals.size, np.int64) - np.asarray(handover, np.int64)
-    np.subtract.at(steps, np.asarray(intervals.end, np.int64) + 1, freed)
+    count = 0
+    for first in range(0, len(columns[0]), _AT_ONCE):
+        some = [column[first : first + _AT_ONCE] for column in columns]
+        if wanted is not None:
+            chosen = np.flatnonzero(np.isin(some[0], wanted))
+            some = [column[chosen] for column in some]
+        _, _, size, start, end, new, handed = some
+        count += len(start)
+        np.add.at(steps, start, new)
+        np.subtract.at(steps, end + 1, size - handed)
+    if not count:
+        return None
     live = np.cumsum(steps)
     time = int(live.argmax())
     return time, int(live[time])
@@ -131,25 +147,11 @@ def allocation_peaks(
     intervals: Intervals, gained: Sequence[int], handover: Sequence[int]
 ) -> dict[int, tuple[int, int]]:
     """Return, for each allocation with intervals, its first slot with the most live bytes, and these."""
-    if len(intervals.start) < _MANY:
-        changes: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-        for allocation, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
-            changes[allocation][start] += new
-            changes[allocation][end + 1] -= size - handed
-        return {allocation: _highest(sorted(steps.items())) for allocation, steps in changes.items()}
-    import numpy as np
-
-    allocations, _, sizes, starts, ends = (np.asarray(column, np.int64) for column in intervals)
-    steps = np.concatenate([np.asarray(gained, np.int64), np.asarray(handover, np.int64) - sizes])
-    owners, times = np.concatenate([allocations, allocations]), np.concatenate([starts, ends + 1])
-    order = np.lexsort((times, owners))
-    owners, times, live = owners[order], times[order], np.cumsum(steps[order])  # back at 0 after each owner
-    settled = np.flatnonzero(np.append((np.diff(owners) != 0) | (np.diff(times) != 0), True))
-    owners, times, live = owners[settled], times[settled], live[settled]
-    best = np.lexsort((times, -live, owners))
-    first = best[np.flatnonzero(np.diff(owners[best], prepend=owners[best[:1]] - 1))]
-    peaks = zip(times[first].tolist(), live[first].tolist(), strict=True)
-    return dict(zip(owners[first].tolist(), peaks, strict=True))
+    changes: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for allocation, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
+        changes[allocation][start] += new
+        changes[allocation][end + 1] -= size - handed
+    return {allocation: _highest(sorted(steps.items())) for allocation, steps in changes.items()}
 
 
 def _highest(changes: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -208,6 +210,8 @@ def _plain(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
 
 _MANY: Final = 20_000
 """Intervals from which sorting columns takes less memory than lists; below, it takes more time."""
+_AT_ONCE: Final = 1 << 18
+"""Intervals whose columns are summed together."""
 
 
 def _share(

@@ -9,6 +9,7 @@ scratch and the pointer tables of tuples within an arena do not count: neither i
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import NamedTuple
@@ -48,7 +49,7 @@ def main_memory(headers: Iterable[Header]) -> MainMemory:
 def resident_peak(
     memory: MainMemory,
     intervals: Intervals | None = None,
-    is_tuple: Sequence[bool] = (),
+    is_tuple: Sequence[int] = (),
     liveness: Liveness | None = None,
     slots: int = 0,
 ) -> int | None:
@@ -67,11 +68,11 @@ def resident_peak(
         return None
     tables = any(compress((one in memory.arenas for one in intervals.allocation), is_tuple))
     if tables:
-        counts = [
+        counts = bytes(
             allocation in memory.arenas and not table
             for allocation, table in zip(intervals.allocation, is_tuple, strict=True)
-        ]
-        intervals = Intervals(*(list(compress(column, counts)) for column in intervals))
+        )
+        intervals = Intervals(*(array("q", compress(column, counts)) for column in intervals))
         liveness = measure(intervals, slots)
     peak = live_peak(intervals, liveness.gained, liveness.handover, slots, among=memory.arenas)
     return memory.own_bytes + (peak[1] if peak else 0)

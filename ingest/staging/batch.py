@@ -17,6 +17,7 @@ from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
+from ingest.dump.liveness import NOT_LIVE
 from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
@@ -129,14 +130,9 @@ class Batch:
             self.add_schedule(run_no, 0, dump.schedule)
         if dump.ranges and dump.liveness is not None:
             ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
-            measured = dump.liveness.columns()
             columns = tuple(zip(*dump.ranges, strict=True))
-            nothing = (None,) * len(measured)
-            counted = zip(*measured, strict=True)
-            shares = [nothing if id_ is None else next(counted) for id_ in ids]
-            self.add_ranges(
-                run_no, ids, columns, PeakMatcher(dump.peak).match(*columns), tuple(zip(*shares, strict=True))
-            )
+            shares = [_spread(column, ids) for column in dump.liveness.shares()]
+            self.add_ranges(run_no, ids, columns, PeakMatcher(dump.peak).match(*columns), shares)
         if dump.tree is not None:
             self.add_tree(run_no, dump.tree)
         self.add_notices(run_no, dump.notices)
@@ -307,7 +303,7 @@ class Batch:
             ids: the value of each range, None where the dump lists no such value.
             ranges: the columns instruction, index, start and end.
             peak: what the peak list says of each.
-            shares: the columns of `Liveness.columns`, None without a value.
+            shares: those of `Liveness.shares`, None without a value and for `NOT_LIVE`.
         """
         handover, *others = shares
         for column, more in zip(self.rows["ranges"], (ids, *ranges, handover, *peak, *others), strict=True):
@@ -390,6 +386,15 @@ def _occupancies(dump: ParsedDump, sources: Mapping[str, Source]) -> list[Occupa
     parameters = parameter_ids(dump.ids, [value[1] for value in dump.values], dump.used, sources)
     placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, set(parameters))
     return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
+
+
+def _spread(column: Sequence[int], ids: Sequence[int | None]) -> list[int | None]:
+    """Put the cells of a column, one for each range with a value, at their ranges."""
+    cells: list[int | None] = [None if cell == NOT_LIVE else cell for cell in column]
+    if None in ids:
+        present = iter(cells)
+        return [None if id_ is None else next(present) for id_ in ids]
+    return cells
 
 
 def _percent(text: str) -> float | None:

@@ -11,7 +11,7 @@ import os
 import shutil
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from concurrent.futures import wait as wait_for
 from functools import cached_property
@@ -24,9 +24,15 @@ import pyarrow.compute as pc
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT
 from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts, measure_ranges
-from ingest.dump.liveness import Intervals
+from ingest.dump.liveness import NOT_LIVE, Intervals
 from ingest.dump.notices import Notices, note
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.dump.occupancy import NOT_RANGED
+from ingest.dump.occupancy_columns import (
+    OccupancyColumns,
+    PlacedColumns,
+    color_peaks_of_many,
+    occupancy_columns,
+)
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore
 from ingest.dump.sets import DumpSet
@@ -121,7 +127,7 @@ class ArrowColumns:
         self._values: pa.Table | None = None
         self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
         self._range_pieces: list[pa.Table] = []
-        self._parameters: set[int] = set()
+        self._parameters = array("q")
         self._colors = array("q")
         self._ranges: pa.Table | None = None
         self._range_rows: pa.Array | None = None
@@ -245,7 +251,7 @@ class ArrowColumns:
         self._values = values.drop_columns(["offset"])
         numbers = ranged.to_numpy()
         is_unique = len(np.unique(numbers)) == len(numbers)
-        return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tolist())
+        return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tobytes())
 
     def keys(self) -> Iterable[tuple[str, str]]:
         """Return instruction and index of each range."""
@@ -274,7 +280,7 @@ class ArrowColumns:
             self._write_values_alone()
         batch = Batch()
         if dump.intervals is not None and dump.liveness is not None:
-            batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, self._colors))
+            batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))
         complete_allocations(self._where.directory, self._occupancies())
         self._write_ranges()
         if self._comparison is not None:
@@ -344,10 +350,10 @@ class ArrowColumns:
         self._add_written(write_values(value_lines(values), used, self._sources_of(values), where))
 
     def _add_written(self, values: StagedValues) -> None:
-        self._parameters.update(values.parameters)
+        self._parameters.extend(values.parameters)
         self.rows += values.rows
 
-    def _occupancies(self) -> list[Occupancy]:
+    def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that is given up."""
         dump, values = self._dump, self._values
         assert values is not None  # they are sorted
@@ -355,9 +361,10 @@ class ArrowColumns:
         if self._range_rows is not None and self._ranges is not None:
             is_present = pc.is_valid(self._range_rows).to_numpy(zero_copy_only=False)
             last_slots[self._range_rows.drop_null().to_numpy()] = self._ranges["end"].to_numpy()[is_present]
-        owners, sizes = (_numbers(values[name].to_numpy()) for name in ("allocation", "size"))
-        placed = Placed(_numbers(self._ids), owners, sizes, _numbers(last_slots), self._parameters)
-        found = occupancies(len(self._colors), placed, dump.intervals, dump.liveness)
+        owners, sizes = (values[name].to_numpy() for name in ("allocation", "size"))
+        parameters = np.sort(np.asarray(self._parameters, np.int64))
+        placed = PlacedColumns(self._ids, owners, sizes, last_slots, parameters)
+        found = occupancy_columns(len(self._colors), placed, dump.intervals, dump.liveness)
         self._values = dump.intervals = None
         return found
 
@@ -365,20 +372,24 @@ class ArrowColumns:
         dump, table, rows = self._dump, self._ranges, self._range_rows
         if dump.liveness is None or table is None or rows is None:
             return
-        ids = pa.array(self._ids).take(rows)
-        is_present = pc.is_valid(rows).to_numpy(zero_copy_only=False)
-        shares = [_spread(column, is_present) for column in dump.liveness.columns()]
+        ids = pa.array(self._ids)
+        counted = 0
         matcher = PeakMatcher(dump.peak)
         for start in range(0, len(table), _ROWS_AT_ONCE):
             where = self._next()
             batch = Batch()
             columns = [as_list(one) for one in table.slice(start, _ROWS_AT_ONCE).columns]
+            some = rows.slice(start, _ROWS_AT_ONCE)
+            is_present = pc.is_valid(some).to_numpy(zero_copy_only=False)
+            until = counted + int(is_present.sum())
+            shares = [_spread(column[counted:until], is_present) for column in dump.liveness.shares()]
+            counted = until
             batch.add_ranges(
                 where.run_no,
-                ids.slice(start, _ROWS_AT_ONCE).to_pylist(),
+                ids.take(some).to_pylist(),
                 columns,
                 matcher.match(*columns),
-                [column.slice(start, _ROWS_AT_ONCE).to_pylist() for column in shares],
+                shares,
             )
             self.rows += where.write(batch)
 
@@ -416,16 +427,12 @@ def _starting(texts: pa.DictionaryArray, start: str) -> np.ndarray[Any, np.dtype
     return found
 
 
-def _spread(column: Sequence[int | None], present: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
-    """Put the cells of a column at the rows that are present; the others are null."""
-    rows = np.cumsum(present) - 1
-    return pa.array(column, pa.int64()).take(pa.array(rows, mask=~present))
-
-
-def _numbers(column: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[int]:
-    """Yield the numbers of a column; a list of them all would take five times its memory."""
-    for start in range(0, len(column), _ROWS_AT_ONCE):
-        yield from column[start : start + _ROWS_AT_ONCE].tolist()
+def _spread(column: Sequence[int], present: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int | None]:
+    """Put the cells of a column at the rows that are present; None at the others, and for `NOT_LIVE`."""
+    cells = np.full(len(present), NOT_LIVE)
+    cells[present] = column
+    spread: list[int | None] = pa.array(cells, mask=cells == NOT_LIVE).to_pylist()
+    return spread
 
 
 class InThisProcess(Executor):

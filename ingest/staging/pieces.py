@@ -9,9 +9,10 @@ import os
 import time
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingest.dump.allocations import Header
@@ -19,7 +20,7 @@ from ingest.dump.driver import Place, SlotFacts, Text, UsedFacts
 from ingest.dump.lists import used_facts
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
-from ingest.dump.occupancy import Occupancy
+from ingest.dump.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.dump.pieces import (
     AllocationFacts,
     AllocationPiece,
@@ -35,8 +36,6 @@ from ingest.staging.batch import Batch, parameter_ids
 from ingest.staging.columns import as_list
 from ingest.staging.memory import release_freed
 from ingest.staging.siblings import Source
-
-_ALLOCATION_FACTS: Final = ("allocation_index", "parameter_number", "maybe_live_out")
 
 
 class Where(NamedTuple):
@@ -96,7 +95,7 @@ def stage_allocation_piece(
     return StagedAllocations(piece.facts, _value_table(piece), piece.used, colors, headers, rows)
 
 
-def complete_allocations(directory: str, held: Sequence[Occupancy]) -> None:
+def complete_allocations(directory: str, held: OccupancyColumns) -> None:
     """Fill in what the allocations written hold, which is known only when all values are."""
     for name in os.listdir(directory):
         if name.startswith("allocations"):
@@ -105,16 +104,18 @@ def complete_allocations(directory: str, held: Sequence[Occupancy]) -> None:
             write_tables({"allocations": table}, directory, suffix)
 
 
-def with_occupancies(allocations: pa.Table, held: Sequence[Occupancy]) -> pa.Table:
+def with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:
     """Return rows of allocations with what each of them holds; `held` is of all, by index."""
-    facts = (allocations[column].to_pylist() for column in _ALLOCATION_FACTS)
-    rows = [
-        held[index].of(is_parameter=parameter is not None, leaves=leaves)
-        for index, parameter, leaves in zip(*facts, strict=True)
-    ]
-    for column, cells in zip(Occupancy._fields, zip(*rows, strict=True), strict=True):
-        place = allocations.schema.get_field_index(column)
-        allocations = allocations.set_column(place, column, pa.array(cells, pa.int64()))
+    rows = allocations["allocation_index"].to_numpy()
+    unfit = {
+        "parameter_value_id": allocations["parameter_number"].is_null().to_numpy(),
+        "live_out_value_id": pc.invert(allocations["maybe_live_out"]).to_numpy(),
+    }
+    for name, column in held._asdict().items():
+        cells = column[rows]
+        is_absent = (cells == ABSENT) | unfit.get(name, False)
+        place = allocations.schema.get_field_index(name)
+        allocations = allocations.set_column(place, name, pa.array(cells, pa.int64(), mask=is_absent))
     return allocations
 
 

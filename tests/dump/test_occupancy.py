@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.dump import occupancy_columns as occupancy_columns_module
 from ingest.dump.liveness import Intervals, measure
 from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.dump.occupancy_columns import (
+    ABSENT,
+    PlacedColumns,
+    color_peaks_of_many,
+    occupancy_columns,
+)
 from ingest.staging.batch import parameter_ids
 from ingest.staging.siblings import Source
 from tests.support.live_bytes import union_at
@@ -79,13 +86,26 @@ def test_every_allocation_holds_what_brute_force_finds(rows: list[Row]) -> None:
     assert measured(rows) == [by_brute_force(rows, owner) for owner in range(ALLOCATIONS)]
 
 
-@given(values())
-def test_many_values_are_measured_alike(rows: list[Row]) -> None:
-    """NumPy, which sums from 20,000 intervals on, finds what Python finds."""
-    plain = measured(rows)
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+@given(rows=values())
+def test_columns_of_large_dumps_hold_the_same(at_once: int, rows: list[Row]) -> None:
+    """In NumPy, where a group of intervals may be more than is summed at once, or several may be."""
+    owners, offsets, sizes, starts, ends, flags = zip(*rows, strict=True) if rows else ((),) * 6
+    ids = range(10, 10 + len(rows))
+    ranged = [number for number, start in enumerate(starts) if start >= 0]
+    columns = (owners, offsets, sizes, starts, ends)
+    intervals = Intervals(*([column[number] for number in ranged] for column in columns))
+    parameters = [id_ for id_, flag in zip(ids, flags, strict=True) if flag]
+    placed = PlacedColumns(*(np.array(column, np.int64) for column in (ids, owners, sizes, ends, parameters)))
+    liveness = measure(intervals, SLOTS)
+    colors = (0, 7, 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["ingest.dump.liveness"], "_MANY", 1)
-        assert measured(rows) == plain
+        patch.setattr(occupancy_columns_module, "_AT_ONCE", at_once)
+        found = occupancy_columns(ALLOCATIONS, placed, intervals, liveness)
+        peaks = color_peaks_of_many(intervals, liveness, colors)
+    cells = ([None if cell == ABSENT else cell for cell in column.tolist()] for column in found)
+    assert [Occupancy(*row) for row in zip(*cells, strict=True)] == measured(rows)
+    assert peaks == color_peaks(intervals, liveness, colors)
 
 
 @given(values())

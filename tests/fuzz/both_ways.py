@@ -8,7 +8,7 @@ what would become Parquet files is kept as Arrow tables.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from ingest.dump import driver
-from ingest.dump.occupancy import Occupancy
+from ingest.dump.occupancy_columns import OccupancyColumns
 from ingest.dump.parse import parse_set
 from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
@@ -107,7 +107,7 @@ def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
     def keep(written: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
         tables.append(written)
 
-    def complete(directory: str, held: Sequence[Occupancy]) -> None:
+    def complete(directory: str, held: OccupancyColumns) -> None:
         for written in tables:
             if "allocations" in written:
                 written["allocations"] = with_occupancies(written["allocations"], held)

@@ -1,0 +1,182 @@
+"""What each of many allocations holds: the figures of `ingest.dump.occupancy` in NumPy columns.
+
+A dump of a gigabyte has millions of values, and a Python object for each would take more memory than all
+else. What is sorted or summed is taken some hundred thousand rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ingest.dump.liveness import Intervals, Liveness
+
+__all__ = ["ABSENT", "OccupancyColumns", "PlacedColumns", "color_peaks_of_many", "occupancy_columns"]
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+ABSENT: Final = -1
+"""Stands for None in a column."""
+
+
+class PlacedColumns(NamedTuple):
+    """`ingest.dump.occupancy.Placed` in arrays.
+
+    Attributes:
+        id: of the HloValue, ascending.
+        allocation: number of the allocation that holds it.
+        size: bytes.
+        end: last slot at which it is live, or `NOT_RANGED`.
+        parameters: ids of the values that parameter instructions define, ascending.
+    """
+
+    id: Numbers
+    allocation: Numbers
+    size: Numbers
+    end: Numbers
+    parameters: Numbers
+
+
+class OccupancyColumns(NamedTuple):
+    """`ingest.dump.occupancy.Occupancy` of every allocation, `ABSENT` for None."""
+
+    placed_values: Numbers
+    placed_bytes: Numbers
+    live_peak_time: Numbers
+    live_peak_bytes: Numbers
+    released_peak_bytes: Numbers
+    parameter_value_id: Numbers
+    live_out_value_id: Numbers
+
+
+def occupancy_columns(
+    allocations: int, placed: PlacedColumns, intervals: Intervals | None, liveness: Liveness | None
+) -> OccupancyColumns:
+    """Measure what each allocation holds; arguments as for `ingest.dump.occupancy.occupancies`."""
+    ids, owners, sizes, _, parameters = placed
+    placed_bytes = np.zeros(allocations, np.int64)
+    np.add.at(placed_bytes, owners, sizes)
+    first = np.full(allocations, ABSENT)
+    # Of assignments to one place the last one counts, so the smallest id comes last.
+    first[owners[::-1]] = ids[::-1]
+    of_parameters = parameters[::-1]
+    first[owners[np.searchsorted(ids, of_parameters)]] = of_parameters
+    time, live, released = (np.full(allocations, ABSENT) for _ in range(3))
+    if intervals is not None and liveness is not None:
+        groups = np.asarray(intervals.allocation, np.int64)
+        for peaks in _peaks(groups, intervals, liveness):
+            time[peaks.group], live[peaks.group] = peaks.time, peaks.live
+            released[peaks.group] = peaks.released
+    return OccupancyColumns(
+        np.bincount(owners, minlength=allocations),
+        placed_bytes,
+        time,
+        live,
+        released,
+        first,
+        _leaving(allocations, placed),
+    )
+
+
+def color_peaks_of_many(
+    intervals: Intervals, liveness: Liveness, colors: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """Return the same as `ingest.dump.occupancy.color_peaks`."""
+    groups = np.asarray(colors, np.int64)[np.asarray(intervals.allocation, np.int64)]
+    return [
+        (color, time, live)
+        for peaks in _peaks(groups, intervals, liveness)
+        for color, time, live in zip(
+            peaks.group.tolist(), peaks.time.tolist(), peaks.live.tolist(), strict=True
+        )
+        if live
+    ]
+
+
+def _leaving(allocations: int, placed: PlacedColumns) -> Numbers:
+    """Return the value of each allocation that lives longest, of these the largest, of these the last."""
+    chosen = np.arange(len(placed.id))
+    for column in (placed.end, placed.size):
+        best = np.full(allocations, ABSENT)
+        np.maximum.at(best, placed.allocation[chosen], column[chosen])
+        chosen = chosen[column[chosen] == best[placed.allocation[chosen]]]
+    last = np.full(allocations, ABSENT)
+    last[placed.allocation[chosen]] = placed.id[chosen]
+    return last
+
+
+class _Peaks(NamedTuple):
+    """Of some groups of intervals: the first slot with the most live bytes, these, and these if values let
+    go at the slot of their last use."""
+
+    group: Numbers
+    time: Numbers
+    live: Numbers
+    released: Numbers
+
+
+def _peaks(groups: Numbers, intervals: Intervals, liveness: Liveness) -> Iterator[_Peaks]:
+    """Yield the peaks of all groups, which ascend.
+
+    Args:
+        groups: of each interval.
+        intervals: as for `occupancy_columns`.
+        liveness: as for `occupancy_columns`.
+    """
+    columns = (intervals.start, intervals.end, intervals.size, liveness.gained, liveness.handover)
+    arrays = [np.asarray(column, np.int64) for column in columns]
+    order = np.argsort(groups, kind="stable")
+    borders = np.concatenate([[0], np.flatnonzero(np.diff(groups[order])) + 1, [len(order)]])
+    first = 0
+    while first < len(order):
+        until = int(borders[int(np.searchsorted(borders, first + _AT_ONCE, "right")) - 1])
+        if until > first:
+            rows = order[first:until]
+            yield _peaks_of_some(groups[rows], *(column[rows] for column in arrays))
+        else:  # a group larger than that
+            until = int(borders[int(np.searchsorted(borders, first, "right"))])
+            yield _peak_of_one(int(groups[order[first]]), arrays, order[first:until])
+        first = until
+
+
+_AT_ONCE: Final = 1 << 18
+"""Rows that are sorted or summed together."""
+
+
+def _peaks_of_some(
+    groups: Numbers, starts: Numbers, ends: Numbers, sizes: Numbers, gained: Numbers, handover: Numbers
+) -> _Peaks:
+    changes = np.concatenate([gained, handover - sizes])
+    owners = np.concatenate([groups, groups])
+
+    def highest(after: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        times = np.concatenate([starts, after])
+        order = np.lexsort((times, owners))
+        group, time, live = owners[order], times[order], np.cumsum(changes[order])  # 0 after each group
+        settled = np.flatnonzero(np.append((np.diff(group) != 0) | (np.diff(time) != 0), True))
+        group, time, live = group[settled], time[settled], live[settled]
+        best = np.lexsort((time, -live, group))
+        first = best[np.flatnonzero(np.diff(group[best], prepend=group[best[:1]] - 1))]
+        return group[first], time[first], live[first]
+
+    group, time, live = highest(ends + 1)
+    return _Peaks(group, time, live, highest(ends)[2])
+
+
+def _peak_of_one(group: int, arrays: Sequence[Numbers], rows: Numbers) -> _Peaks:
+    """Sum over all slots: these are fewer than the intervals of a large arena."""
+    slots = int(arrays[1].max()) + 2
+    closed, released = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+    first_start = slots
+    for at in range(0, len(rows), _AT_ONCE):
+        starts, ends, sizes, gained, handover = (column[rows[at : at + _AT_ONCE]] for column in arrays)
+        first_start = min(first_start, int(starts.min()))
+        for steps, after in ((closed, ends + 1), (released, ends)):
+            np.add.at(steps, starts, gained)
+            np.subtract.at(steps, after, sizes - handover)
+    live = np.cumsum(closed)
+    peak = int(live.max())
+    time = int(live.argmax()) if peak else first_start
+    found = (group, time, peak, int(np.cumsum(released).max()))
+    return _Peaks(*(np.array([one], np.int64) for one in found))
