@@ -21,8 +21,8 @@ _COMMANDS: Final = {
     "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),
     "doctor": ("ingest.cli.doctor:doctor", "Check a database for trouble."),
     "forget": ("ingest.cli.forget:forget", "Delete runs."),
-    "export": ("ingest.cli.portable:export", "Write runs as Parquet, one folder a table."),
-    "import-export": ("ingest.cli.portable:import_export", "Load what export wrote."),
+    "export": ("ingest.cli.export:export", "Write runs as Parquet, one folder a table."),
+    "import-export": ("ingest.cli.export:import_export", "Load what export wrote."),
     "db": ("ingest.cli.db:db", "Upgrade, inspect and compact a database."),
 }
 """Commands by name: where each is, and its line in the list."""

@@ -1,4 +1,4 @@
-"""The database file: its tables, making, opening and upgrading it, locks, the write window, snapshots.
+"""The database file: its tables, making, opening and upgrading it, locks, the writer, snapshots.
 
 Nothing is imported here: `--help` must not pay for DuckDB and SQLAlchemy.
 """

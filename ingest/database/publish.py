@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ingest.database.connect import check_path, explain, open_database, status
-from ingest.database.hold import ReadHold
 from ingest.database.import_lock import OnWait
 from ingest.database.private import is_own_folder
-from ingest.database.window import held, sync
+from ingest.database.read_lock import ReadLock
+from ingest.database.writer import read_locked, sync
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 
 __all__ = ["Snapshot", "check_place", "publish_snapshot"]
@@ -65,14 +65,14 @@ def publish_snapshot(
     left_over = glob.glob(f"{glob.escape(os.path.join(folder, f'.{name}.publish-'))}*")
     for old in filter(is_own_folder, left_over):
         shutil.rmtree(old, ignore_errors=True)  # of a publication that was killed
-    with held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold:
+    with read_locked(database, wait_seconds=wait_seconds, on_wait=on_wait) as lock:
         content = _content(database)
         if os.path.exists(place) and _content(place) == content:
             return Snapshot(os.path.abspath(path), os.stat(place).st_size, False)
         try:
             with tempfile.TemporaryDirectory(prefix=f".{name}.publish-", dir=folder) as scratch:
                 new = os.path.join(scratch, name)
-                _copy(os.path.realpath(database), new, hold)
+                _copy(os.path.realpath(database), new, lock)
                 if _content(new) != content:
                     raise DatabaseError(f"{path}: the snapshot does not equal the database; run again")
                 _permit(place, new)
@@ -113,10 +113,10 @@ def _content(path: str) -> object:
         return connection.execute(_CONTENT).fetchall()
 
 
-def _copy(database: str, new: str, hold: ReadHold) -> None:
-    hold.copy(database, new)
+def _copy(database: str, new: str, lock: ReadLock) -> None:
+    lock.copy(database, new)
     if os.path.lexists(f"{database}.wal"):
-        hold.copy(f"{database}.wal", f"{new}.wal")
+        lock.copy(f"{database}.wal", f"{new}.wal")
         with open_database(new) as connection:
             connection.execute("CHECKPOINT")
 
@@ -140,10 +140,10 @@ def _put(path: str, place: str, new: str) -> None:
     if not os.path.exists(place):
         os.replace(new, place)
         return
-    hold = ReadHold.take(place)
-    if hold is None:
+    lock = ReadLock.take(place)
+    if lock is None:
         raise DatabaseLocked(path)
-    with hold:
+    with lock:
         if os.path.lexists(f"{place}.wal"):
             raise DatabaseLocked(path)
-        hold.replace(new, place)
+        lock.replace(new, place)

@@ -16,7 +16,7 @@ Origin = Literal["row", "text", "shape", "instruction", "module", "computed", "l
 * text: a shape or an instruction text, verbatim, kept once for each distinct one;
 * shape: the field of the same name of `ingest.dump.shapes.Shape`;
 * instruction: the field of the same name of `ingest.dump.instructions.Instruction`, or what the HLO module
-  says where that knows better (`ingest.staging.siblings.Source`);
+  says where that knows better (`ingest.staging.sidecars.Source`);
 * module: the HLO module alone;
 * computed: other columns of the row;
 * load: numbers that the database gives, and the time.

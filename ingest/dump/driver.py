@@ -44,16 +44,8 @@ from ingest.dump.live_range import (
     scan_peak,
     scan_tree,
 )
-from ingest.dump.liveness import Intervals, measure
 from ingest.dump.locate import locate
 from ingest.dump.notices import Notices, note
-from ingest.dump.oddities import (
-    note_blank_lines,
-    note_colors,
-    note_missing_value,
-    note_mixed,
-    note_overlaps,
-)
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore, OtherColor, slot_after
 from ingest.dump.resident import resident_peak
@@ -61,7 +53,15 @@ from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
 from ingest.dump.total import note_lines, scan_total, scan_unavailable
 from ingest.dump.used_values import last_id
+from ingest.dump.warnings import (
+    note_blank_lines,
+    note_colors,
+    note_missing_value,
+    note_mixed,
+    note_overlaps,
+)
 from ingest.errors import DumpError
+from ingest.liveness.measure import Intervals, measure
 
 START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
 """Section in which the text of a member begins, by role."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from ingest.dump.driver import Joined, Place, SlotFacts, Text, UsedFacts
 from ingest.dump.live_range import scan_sequence
-from ingest.dump.liveness import Intervals
 from ingest.dump.notices import Notices
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import (
@@ -18,6 +17,7 @@ from ingest.dump.pieces import (
     scan_used_piece,
 )
 from ingest.dump.used_values import UsedScan, embedded
+from ingest.liveness.measure import Intervals
 
 
 class Lists:

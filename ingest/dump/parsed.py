@@ -7,11 +7,11 @@ from typing import Literal
 
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
-from ingest.dump.liveness import Intervals, Liveness
 from ingest.dump.notices import Notices
 from ingest.dump.resident import MainMemory
 from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
+from ingest.liveness.measure import Intervals, Liveness
 
 Origin = Literal["dump", "hlo"]
 """The dump's own text, or derived from the HLO module."""

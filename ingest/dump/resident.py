@@ -15,7 +15,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from ingest.dump.allocations import Header
-from ingest.dump.liveness import Intervals, Liveness, live_peak, measure
+from ingest.liveness.measure import Intervals, Liveness, live_peak, measure
 
 __all__ = ["MainMemory", "main_memory", "resident_peak"]
 

@@ -10,10 +10,10 @@ from ingest.dump import features
 from ingest.dump.allocations import INT, KNOWN_START, LINES
 from ingest.dump.live_range import WHY_UNAVAILABLE
 from ingest.dump.notices import MAX_TEXT, note, unknown_line
-from ingest.dump.oddities import human_size
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.sections import Piece
+from ingest.dump.warnings import human_size
 from ingest.errors import DumpError
 
 _TOTAL: Final = re.compile(rf"Total bytes used: ({INT})(?: \(([^)\n]*)\))?\n")

@@ -38,7 +38,7 @@ class LineBlocks:
         self.sha256 = ""
         self.shortened = 0
         self.ends_with_newline = False
-        self.mended = False
+        self.repaired = False
         self._block_bytes = block_bytes
         self._max_line = max_line
         self._crlf = False
@@ -98,5 +98,5 @@ class LineBlocks:
         try:
             return data.decode()
         except UnicodeDecodeError:
-            self.mended = True
+            self.repaired = True
             return data.decode(errors="backslashreplace")

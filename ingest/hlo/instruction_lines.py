@@ -156,7 +156,7 @@ class InstructionScanner:
         columns.source_line += map(self._numbers.__getitem__, lines)
         columns.stack_frame_id += map(self._numbers.__getitem__, frames)
         columns.called_computations += [_called(head) if "=" in head else () for head in heads]
-        self._mend(first, heads, tails)
+        self._repair(first, heads, tails)
         self.contents += map(self._content, opcodes, shapes, operands, heads, tails)
 
     def _content(self, opcode: str, shape: str, operands: str, head: str, tail: str) -> bytes:
@@ -171,7 +171,7 @@ class InstructionScanner:
             attributes = (_CALLED.sub("", head) if "=" in head else "") + tail
         return contents_of(f"{opcode} {shape} {operands} {attributes}".encode(errors="replace"))
 
-    def _mend(self, first: int, heads: Sequence[str], tails: Sequence[str]) -> None:
+    def _repair(self, first: int, heads: Sequence[str], tails: Sequence[str]) -> None:
         """Read the attributes again of instructions whose metadata may stand elsewhere.
 
         A string before the metadata may hold what looks like it; rare fields stand among the usual ones.

@@ -10,9 +10,9 @@ import duckdb
 from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
 from ingest.database.import_lock import OnWait
 from ingest.database.spill import spill_directory
-from ingest.database.window import held, replace_database
+from ingest.database.writer import read_locked, replace_database
 from ingest.errors import DatabaseError
-from ingest.maintenance.change import exclusive
+from ingest.maintenance.exclusive import exclusive
 
 __all__ = ["Compaction", "compact_database"]
 
@@ -42,8 +42,8 @@ def compact_database(
         # Whose schema it is, and that it is at head, is checked before anything is copied.
         open_database(database, read_only=True, wait_seconds=wait_seconds).close()
         with (
-            held(database, wait_seconds=wait_seconds, on_wait=on_wait) as hold,
-            replace_database(database, staging, hold) as new,
+            read_locked(database, wait_seconds=wait_seconds, on_wait=on_wait) as lock,
+            replace_database(database, staging, lock) as new,
         ):
             before = os.stat(database).st_size
             try:

@@ -59,11 +59,11 @@ def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> 
         connection = open_database(database, read_only=True, wait_seconds=wait_seconds)
     except DatabaseLocked as refusal:
         yield Finding("database", "trouble", f"{refusal}; its rows were not checked")
-        yield from _beside(database)
+        yield from _surroundings(database)
         return
     except DatabaseError as error:
         yield Finding("database", "trouble", str(error))
-        yield from _beside(database)
+        yield from _surroundings(database)
         return
     with connection:
         yield _schema(connection)
@@ -74,7 +74,7 @@ def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> 
         if full:
             yield _blocks(connection)
     yield _storage(database)
-    yield from _beside(database)
+    yield from _surroundings(database)
     yield _history(database)
 
 
@@ -257,7 +257,7 @@ def _storage(database: str) -> Finding:
     return Finding("storage", "ok", f"{found.file_bytes:,} bytes, readable by DuckDB {found.storage_version}")
 
 
-def _beside(database: str) -> Iterator[Finding]:
+def _surroundings(database: str) -> Iterator[Finding]:
     """Look at the files beside the database."""
     place = os.path.realpath(database)
     yield _wal(database, place)

@@ -11,7 +11,7 @@ from ingest.database.connect import open_database
 from ingest.database.import_lock import OnWait
 from ingest.display import display
 from ingest.errors import UsageError
-from ingest.maintenance.change import change_database
+from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def forget_runs(
     """
     _check(selection)
     where, values = _where(selection, datetime.now(UTC))
-    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as window:
-        connection = window.connection
+    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
+        connection = writer.connection
         connection.begin()
         plan = _plan(connection, where, values)
         connection.execute(

@@ -1,6 +1,6 @@
 """Import dump sets into a database: find, plan, stage, load.
 
-    discover ──► plan ──► stage (workers; no database open) ──► load (one short write window) ──► publish
+    discover ──► plan ──► stage (workers; no database open) ──► load (one short write) ──► publish
 
 Staging writes whole parsed runs as Parquet beside the database; the load puts them in within
 transactions. A killed import leaves its staging folder, and the next import goes on with it. So does an
@@ -23,7 +23,7 @@ from ingest.database.connect import create as create_database
 from ingest.database.import_lock import import_lock
 from ingest.database.publish import check_place as check_snapshot_place
 from ingest.database.publish import publish_snapshot
-from ingest.database.window import finish_replacements, write_window
+from ingest.database.writer import finish_replacements, open_writer
 from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.errors import (
@@ -62,10 +62,10 @@ from ingest.pipeline.journal import (
     staging_folder,
     timestamp,
 )
-from ingest.pipeline.known import find_known
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, search_events
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
+from ingest.pipeline.recorded import find_recorded
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary, Progress
 from ingest.pipeline.suspects import Suspects
@@ -77,7 +77,7 @@ from ingest.version import VERSION
 if TYPE_CHECKING:
     import duckdb
 
-    from ingest.database.window import Window
+    from ingest.database.writer import Writer
     from ingest.pipeline.history import LoadedJournal
     from ingest.staging.stage import Task
 
@@ -146,16 +146,16 @@ def import_dumps(
     names = as_paths(paths)
     pairs = as_labels(labels)
     target = os.path.abspath(os.fspath(database))
-    tell = on_event or (lambda _: None)
-    tell(ImportStarted(target, tuple(map(display, names)), VERSION))
-    run = _Import(target, wait_seconds, progress or (lambda _: None), tell)
+    emit = on_event or (lambda _: None)
+    emit(ImportStarted(target, tuple(map(display, names)), VERSION))
+    run = _Import(target, wait_seconds, progress or (lambda _: None), emit)
     try:
         check_paths(names)
         check_path(target)  # before anything is read
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return plan_only(names, target, rehash, read_hlo, follow_symlinks, started, tell)
+            return plan_only(names, target, rehash, read_hlo, follow_symlinks, started, emit)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(
                 names,
@@ -174,10 +174,10 @@ def import_dumps(
     except BaseException as error:
         # DuckDB makes a RuntimeError of a Ctrl-C that strikes while a statement runs.
         if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
-            tell(ImportFailed("interrupted", run.kept, "interrupted", int(ExitCode.INTERRUPTED)))
+            emit(ImportFailed("interrupted", run.kept, "interrupted", int(ExitCode.INTERRUPTED)))
             raise KeyboardInterrupt from error
         code = error.exit_code if isinstance(error, XbufError) else ExitCode.DATABASE
-        tell(ImportFailed(run.status, run.kept, str(error) or type(error).__name__, int(code)))
+        emit(ImportFailed(run.status, run.kept, str(error) or type(error).__name__, int(code)))
         raise
     return run.summary(time.monotonic() - started)
 
@@ -190,7 +190,7 @@ class _Import:
         target: str,
         wait_seconds: float,
         report: Callable[[Progress], None],
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
     ) -> None:
         self.failure: BaseException | None = None
         """What ended the reading early; what was staged until then is loaded all the same."""
@@ -201,7 +201,7 @@ class _Import:
         self._staging = staging_folder(target)
         self._wait_seconds = wait_seconds
         self._report = report
-        self._tell = tell
+        self._emit = emit
         self._outcome = Outcome()
         self._pending: list[Journal] = []
         self._state = _State()
@@ -219,7 +219,7 @@ class _Import:
 
     def on_wait(self, refusal: DatabaseLocked) -> None:
         """Tell that another process is waited for."""
-        self._tell(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
+        self._emit(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
 
     def prepare(
         self,
@@ -246,13 +246,13 @@ class _Import:
         self._state = self._look(records)
         found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
         self._outcome.found = found.found
-        known = find_known(records.open, found.sets, rehash=rehash)
-        self._tasks, self._outcome.unchanged = plan_tasks(found.sets, known)
+        recorded = find_recorded(records.open, found.sets, rehash=rehash)
+        self._tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
         self._locked = records.locked
         known_from = "staging" if self._locked else "database"
-        self._tell(Planned(found.found, len(self._tasks), len(self._pending), known_from))
+        self._emit(Planned(found.found, len(self._tasks), len(self._pending), known_from))
         for event in search_events(found, names):
-            self._tell(event)
+            self._emit(event)
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target,
@@ -279,13 +279,13 @@ class _Import:
         except (DatabaseLocked, DatabaseTooNew, NotADatabase):
             raise
         except DatabaseError:
-            # Of an older schema. If it is anything else, the window says so too.
-            with self._window():
+            # Of an older schema. If it is anything else, the writer says so too.
+            with self._writer():
                 pass
             return open_database(database, read_only=True)
 
-    def _window(self, *, patient: bool = True, in_place_only: bool = False) -> AbstractContextManager[Window]:
-        return write_window(
+    def _writer(self, *, patient: bool = True, in_place_only: bool = False) -> AbstractContextManager[Writer]:
+        return open_writer(
             self._target,
             str(self._staging),
             wait_seconds=self._wait_seconds if patient else 0,
@@ -297,7 +297,7 @@ class _Import:
         """Stage what is new and close the journal; a failure is kept for after the load."""
         outcome = self._outcome
         for problem in outcome.rejected:
-            self._tell(set_rejected(problem))
+            self._emit(set_rejected(problem))
         status = "ok"
         try:
             read_tasks(
@@ -308,7 +308,7 @@ class _Import:
                 self._suspects,
                 rehash=self._rehash,
                 report=self._report,
-                tell=self._tell,
+                emit=self._emit,
                 meanwhile=self._make_in_advance,
                 load_step=self._load_step,
             )
@@ -322,7 +322,7 @@ class _Import:
         release_freed()
         self.status = "rejects" if outcome.rejected and status == "ok" else status
         for name in set_names(outcome.unfinished):
-            self._tell(Unfinished(name))
+            self._emit(Unfinished(name))
         self.kept = max(0, outcome.loaded - self._loaded)
         # On disk it stays an interrupted one until all is done: that is what a kill makes of it.
         record = replace(
@@ -367,10 +367,10 @@ class _Import:
             return
         try:
             create_database(self._target, queries_of=VERSION)
-            with self._window(patient=False) as window:
-                close_unfinished_imports(window.connection)
-                earlier = [load_journal(window.connection, one) for one in self._pending]
-                mine = load_journal(window.connection, self._journal, parts=parts, is_whole=False)
+            with self._writer(patient=False) as writer:
+                close_unfinished_imports(writer.connection)
+                earlier = [load_journal(writer.connection, one) for one in self._pending]
+                mine = load_journal(writer.connection, self._journal, parts=parts, is_whole=False)
         except DatabaseLocked:
             self._next_step = time.monotonic() + STEP_SECONDS
             return
@@ -398,10 +398,10 @@ class _Import:
         started = time.monotonic()
         create_database(self._target, queries_of=VERSION)
         try:
-            with self._window(patient=has_news, in_place_only=not has_news) as window:
-                loaded = self._load_journals(window.connection)
+            with self._writer(patient=has_news, in_place_only=not has_news) as writer:
+                loaded = self._load_journals(writer.connection)
                 if has_news or anew:
-                    note_runs(window.connection, self._staging, "true" if anew else self._noted())
+                    note_runs(writer.connection, self._staging, "true" if anew else self._noted())
         except DatabaseLocked:
             if has_news:
                 raise
@@ -414,13 +414,13 @@ class _Import:
         for one in journals:
             one.remove()
         remove_folded(self._target)
-        self._by_copy = window.by_copy
+        self._by_copy = writer.by_copy
         self._import_id = loaded[-1].import_id
         self._loaded += loaded[-1].runs
         self._resumed += sum(one.runs for one in loaded[:-1])
         self.kept = 0
         if self._loaded or self._resumed:
-            self._tell(
+            self._emit(
                 Loaded(self._loaded, self._resumed, self._outcome.rows, self._by_copy, round(seconds, 3))
             )
 
@@ -461,7 +461,7 @@ class _Import:
         started = time.monotonic()
         done = publish_snapshot(self._target, path, wait_seconds=self._wait_seconds, on_wait=self.on_wait)
         if done.changed:
-            self._tell(Published(done.path, done.file_bytes, round(time.monotonic() - started, 3)))
+            self._emit(Published(done.path, done.file_bytes, round(time.monotonic() - started, 3)))
 
     def summary(self, seconds: float) -> ImportSummary:
         """Sum up an import that has ended well."""
@@ -482,7 +482,7 @@ class _Import:
             resumed=self._resumed,
             by_copy=self._by_copy,
         )
-        self._tell(
+        self._emit(
             ImportFinished(
                 summary.status,
                 summary.import_id,

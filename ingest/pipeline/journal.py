@@ -8,7 +8,7 @@
         imports.jsonl                       records of imports that left no parts, one a line
         suspects.json                       dumps that something was lost with (`ingest.pipeline.suspects`)
         copy-9x0tq4/                        a copy of the database that is being changed
-        known.duckdb                        what the database held at the last load
+        manifest.duckdb                     what the database held at the last load
                                             (`ingest.pipeline.manifest`)
 
 A folder of an import that is still there when the next one starts belongs to one that was killed, could

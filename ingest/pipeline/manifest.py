@@ -1,10 +1,10 @@
 """A record of what the database holds, for an import that finds the database in a writer's hands.
 
     xbuf.duckdb.staging/
-        known.duckdb            tables `runs` and `run_files`, as far as `ingest.pipeline.known` asks for them
-        known-noted.parquet     what the last write put in, until it is taken into the other
+        manifest.duckdb           tables `runs` and `run_files`, as `ingest.pipeline.recorded` asks for them
+        manifest-noted.parquet    what the last write put in, until it is taken into the other
 
-A write notes its own rows only, in its window, and takes them in after it: both cost what the write costs,
+A write notes its own rows only and takes them in after it: both cost what the write costs,
 whatever the size of the database. What an import skips by a record that is out of date, the next one finds:
 it asks the database. A record that is damaged is dropped, and the next write makes it anew.
 """
@@ -23,8 +23,8 @@ from ingest.database.refusals import explain
 
 __all__ = ["has_manifest", "note_runs", "open_manifest", "take_in"]
 
-_FILE: Final = "known.duckdb"
-_NOTED: Final = "known-noted.parquet"
+_FILE: Final = "manifest.duckdb"
+_NOTED: Final = "manifest-noted.parquet"
 _COLUMNS: Final = (
     "run_id, dump_dir, stem, role, file_name, f.file_bytes AS file_bytes, mtime_ns,"
     " f.content_sha256 AS content_sha256"
@@ -57,7 +57,7 @@ def note_runs(connection: duckdb.DuckDBPyConnection, staging: Path, chosen: str 
 
 
 def take_in(staging: Path, *, anew: bool = False) -> None:
-    """Take what was noted into the record, after the write window.
+    """Take what was noted into the record, after the write.
 
     Args:
         staging: the staging folder.

@@ -13,8 +13,8 @@ from ingest.dump.find import discover
 from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.events import Event, LeftOut, NothingFound, Planned
-from ingest.pipeline.known import Known, RenamedFiles, find_known
 from ingest.pipeline.reading import set_rejected
+from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
 
@@ -37,21 +37,21 @@ def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool, follow_
     renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
     found = discover(names, known=renamed, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
     sets = tuple(
-        one if read_hlo else _without_siblings(one)
+        one if read_hlo else _without_sidecars(one)
         for one in found.sets
         if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
     )
     return replace(found, sets=sets)
 
 
-def plan_tasks(sets: Sequence[DumpSet], known: Known) -> tuple[list[Task], int]:
+def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
-    changed = [number for number in range(len(sets)) if number not in known.unchanged]
+    changed = [number for number in range(len(sets)) if number not in recorded.unchanged]
     if not changed:
         return [], len(sets)
     from ingest.staging.stage import Task  # imports all that reads dumps: 0.1 s
 
-    tasks = [Task(number, sets[number], known.runs.get(number, ())) for number in changed]
+    tasks = [Task(number, sets[number], recorded.runs.get(number, ())) for number in changed]
     return tasks, len(sets) - len(tasks)
 
 
@@ -76,8 +76,8 @@ def search_events(found: Discovery, names: Sequence[str]) -> Iterator[Event]:
         yield _nothing_found(names)
 
 
-def _without_siblings(dump_set: DumpSet) -> DumpSet:
-    from ingest.staging.siblings import ROLES
+def _without_sidecars(dump_set: DumpSet) -> DumpSet:
+    from ingest.staging.sidecars import ROLES
 
     return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
 
@@ -96,18 +96,18 @@ def plan_only(
     read_hlo: bool,
     follow_symlinks: bool,
     started: float,
-    tell: Callable[[Event], None],
+    emit: Callable[[Event], None],
 ) -> ImportSummary:
     """Tell what an import would read; nothing is locked or written."""
     records = Records(target)
     found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
-    tasks, unchanged = plan_tasks(found.sets, find_known(records.open, found.sets, rehash=rehash))
+    tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
-    tell(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
+    emit(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
     for event in search_events(found, names):
-        tell(event)
+        emit(event)
     for problem in problems:
-        tell(set_rejected(problem))
+        emit(set_rejected(problem))
     return ImportSummary(
         target,
         None,

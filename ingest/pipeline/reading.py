@@ -59,7 +59,7 @@ def read_tasks(
     *,
     rehash: bool,
     report: Callable[[Progress], None],
-    tell: Callable[[Event], None],
+    emit: Callable[[Event], None],
     meanwhile: Callable[[], None],
     load_step: Callable[[bool], None],
 ) -> None:
@@ -91,7 +91,7 @@ def read_tasks(
             alone.append(task)
         outcome.add(staged)
         for one in staged.rejected:
-            tell(set_rejected(one))
+            emit(set_rejected(one))
         done += count
         report(Progress("read", done, total))
         load_step(False)

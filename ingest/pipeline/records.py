@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ingest.database.connect import CONFIG, open_database
 from ingest.errors import DatabaseLocked
 from ingest.pipeline.journal import staging_folder
-from ingest.pipeline.known import staged_runs
 from ingest.pipeline.manifest import open_manifest
+from ingest.pipeline.recorded import staged_runs
 
 if TYPE_CHECKING:
     import duckdb

@@ -2,7 +2,7 @@
 
 Rows are kept column by column in Python lists. Shapes and instruction texts repeat by the thousand, so each
 distinct text of a batch is kept once and parsed once. `ingest.staging.arrow_rows` writes a batch as Parquet,
-`ingest.staging.few_rows` one of few rows. A staged row carries `run_no`, the place of its dump in the import,
+`ingest.staging.small_batch` a small one. A staged row carries `run_no`, the place of its dump in the import,
 where the database has `run_id`.
 """
 
@@ -17,13 +17,13 @@ from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import Header, ReuseLine
 from ingest.dump.live_range import PeakScan, TreeScan
-from ingest.dump.liveness import NOT_LIVE
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
-from ingest.staging.siblings import NO_SIBLINGS, Siblings, Source
+from ingest.liveness.measure import NOT_LIVE
+from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
 
 COLUMNS: Final = {
     table.name: types_of(table.name, "row") for table in TABLES.values() if table.rows == "dump"
@@ -107,10 +107,10 @@ class Batch:
         self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
 
-    def add(self, run_no: int, dump: ParsedDump, beside: Siblings = NO_SIBLINGS) -> None:
+    def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
         """Add every row of one checked dump and of what lies beside it."""
-        held = _occupancies(dump, beside.sources)
-        self.add_allocations(run_no, dump.headers, beside.allocation_facts(), held)
+        held = _occupancies(dump, sidecars.sources)
+        self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held)
         if dump.intervals is not None and dump.liveness is not None:
             colors = [header.attributes.color for header in dump.headers]
             self.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
@@ -123,9 +123,9 @@ class Batch:
             dump.offsets,
             dump.sizes,
             dump.used,
-            beside.sources,
+            sidecars.sources,
         )
-        self.add_siblings(run_no, beside)
+        self.add_sidecars(run_no, sidecars)
         if dump.schedule is not None:
             self.add_schedule(run_no, 0, dump.schedule)
         if dump.ranges and dump.liveness is not None:
@@ -225,9 +225,9 @@ class Batch:
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
 
-    def add_siblings(self, run_no: int, beside: Siblings) -> None:
+    def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
         """Add what HLO text and protobuf tell."""
-        module = beside.module
+        module = sidecars.module
         if module is None:
             return
         header = module.header
@@ -241,7 +241,7 @@ class Batch:
                     header.num_partitions,
                     header.replica_count,
                     header.entry_computation_layout,
-                    "text" if beside.proto is None else "protobuf",
+                    "text" if sidecars.proto is None else "protobuf",
                     module.program_sha256,
                 )
             ],
@@ -251,16 +251,16 @@ class Batch:
             run_no,
             [
                 (*_OF_FRAME(frame), rule(frame.file))
-                for rule in (beside.is_framework,)
+                for rule in (sidecars.is_framework,)
                 for frame in module.frames
             ],
         )
         self._extend("aliases", run_no, [_OF_ALIAS(alias) for alias in header.aliases])
         self._extend("buffer_donors", run_no, [_OF_DONOR(donor) for donor in header.donors])
-        self._extend("heap_events", run_no, beside.heap_events())
-        self._extend("peak_buffers", run_no, beside.peak_buffers())
+        self._extend("heap_events", run_no, sidecars.heap_events())
+        self._extend("peak_buffers", run_no, sidecars.peak_buffers())
         rows = module.instructions
-        located = beside.located
+        located = sidecars.located
         if len(rows) and located is not None:
             columns: tuple[Iterable[Any], ...] = (
                 range(len(rows)),

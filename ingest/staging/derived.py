@@ -1,7 +1,7 @@
 """The columns of `values` that follow from shapes, instruction texts and the HLO module: derived here alone.
 
 Each distinct shape and text is parsed once, and its facts are taken by number. How columns are made is left
-to the caller: of Arrow (`ingest.staging.arrow_rows`) or of Python lists (`ingest.staging.few_rows`).
+to the caller: of Arrow (`ingest.staging.arrow_rows`) or of Python lists (`ingest.staging.small_batch`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ingest.database.tables import types_of
 from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
 from ingest.staging.batch import Batch
-from ingest.staging.siblings import Source
+from ingest.staging.sidecars import Source
 
 __all__ = ["Columns", "derive"]
 

@@ -24,20 +24,20 @@ import pyarrow.compute as pc
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT
 from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts, measure_ranges
-from ingest.dump.liveness import NOT_LIVE, Intervals
 from ingest.dump.notices import Notices, note
-from ingest.dump.occupancy import NOT_RANGED
-from ingest.dump.occupancy_columns import (
-    OccupancyColumns,
-    PlacedColumns,
-    color_peaks_of_many,
-    occupancy_columns,
-)
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore
 from ingest.dump.sets import DumpSet
 from ingest.dump.source import BLOCK_BYTES
 from ingest.dump.used_values import UsedScan
+from ingest.liveness.measure import NOT_LIVE, Intervals
+from ingest.liveness.occupancy import NOT_RANGED
+from ingest.liveness.occupancy_columns import (
+    OccupancyColumns,
+    PlacedColumns,
+    color_peaks_of_many,
+    occupancy_columns,
+)
 from ingest.staging.batch import Batch, PeakMatcher
 from ingest.staging.columns import (
     as_list,
@@ -64,16 +64,16 @@ from ingest.staging.pieces import (
     value_lines,
     write_values,
 )
-from ingest.staging.siblings import Siblings, Source, notices_of
+from ingest.staging.sidecars import Sidecars, Source, notices_of
 from ingest.staging.stage import (
     Staged,
     Task,
     file_rows,
     internal,
-    known_already,
+    is_recorded,
+    load_sidecars,
     parse_unless_unfinished,
     play_back,
-    read_beside,
     run_row,
     text_files,
     write_run_tables,
@@ -102,7 +102,7 @@ class ArrowColumns:
     def __init__(
         self,
         dump: ParsedDump,
-        beside: Siblings,
+        sidecars: Sidecars,
         proto_file: str,
         where: Where,
         pool: Executor,
@@ -110,19 +110,19 @@ class ArrowColumns:
     ) -> None:
         self.rows = 0
         self._dump = dump
-        self._beside = beside
+        self._sidecars = sidecars
         self._proto_file = proto_file
-        self._allocation_facts = beside.allocation_facts()
+        self._allocation_facts = sidecars.allocation_facts()
         self._where = where
         self._pool = pool
         self._in_flight = in_flight
         self._waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         self._pieces = 0
         self._comparison: Comparison | None = None
-        if beside.proto is not None:
+        if sidecars.proto is not None:
             from ingest.hlo.compare import Comparison
 
-            self._comparison = Comparison(beside.proto)
+            self._comparison = Comparison(sidecars.proto)
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
         self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
@@ -288,7 +288,7 @@ class ArrowColumns:
         batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
         if dump.tree is not None:
             batch.add_tree(run_no, dump.tree)
-        batch.add_siblings(run_no, self._beside)
+        batch.add_sidecars(run_no, self._sidecars)
         batch.add_notices(run_no, dump.notices)
         self.rows += self._where.write(batch)
 
@@ -395,7 +395,7 @@ class ArrowColumns:
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
         """Return what the HLO module says of the instructions of some values."""
-        known = self._beside.sources
+        known = self._sidecars.sources
         if not known:
             return {}
         return {name: known[name] for name in values["name"].to_pylist() if name in known}
@@ -463,7 +463,7 @@ def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged
 
     try:
         dump = parse_unless_unfinished(task, result, parse)
-        if dump is not None and not known_already(task, dump, result):
+        if dump is not None and not is_recorded(task, dump, result):
             write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
             seal(unnamed, part)
             result.add(Staged(loaded=1, rows=rows, part=part))
@@ -491,12 +491,12 @@ def parse_in_pieces(
         DumpError: as `ingest.dump.parse.parse_set`.
     """
     dump = ParsedDump()
-    beside = read_beside(dump_set, dump)
-    columns = ArrowColumns(dump, beside, dump_set.paths().get("proto", ""), where, pool, in_flight)
+    sidecars = load_sidecars(dump_set, dump)
+    columns = ArrowColumns(dump, sidecars, dump_set.paths().get("proto", ""), where, pool, in_flight)
     size = sum(member.size for member in dump_set.members)
     block_bytes = BLOCK_BYTES // 2 if size >= _HUGE_BYTES else BLOCK_BYTES
     Driver(text_files(dump_set), columns, dump, block_bytes).read()
     columns.add_implied()
-    play_back(dump, beside)
+    play_back(dump, sidecars)
     columns.write_rest()
     return dump, columns.rows

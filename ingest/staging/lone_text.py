@@ -34,7 +34,7 @@ def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) 
     """Add to a dump that was made of a protobuf what the texts beside it say, and a notice.
 
     Args:
-        dump: as `ingest.staging.siblings.dump_of_proto` makes it.
+        dump: as `ingest.staging.sidecars.dump_of_proto` makes it.
         proto: the protobuf.
         paths: where each member lies, by role.
     """

@@ -20,7 +20,6 @@ from ingest.dump.driver import Place, SlotFacts, Text, UsedFacts
 from ingest.dump.lists import used_facts
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
-from ingest.dump.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.dump.pieces import (
     AllocationFacts,
     AllocationPiece,
@@ -31,11 +30,12 @@ from ingest.dump.pieces import (
 )
 from ingest.dump.source import read_range
 from ingest.dump.used_values import UsedScan
+from ingest.liveness.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.staging.arrow_rows import batch_tables, write_tables
 from ingest.staging.batch import Batch, parameter_ids
 from ingest.staging.columns import as_list
 from ingest.staging.memory import release_freed
-from ingest.staging.siblings import Source
+from ingest.staging.sidecars import Source
 
 
 class Where(NamedTuple):

@@ -30,10 +30,10 @@ from ingest.errors import DumpError
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
 from ingest.staging.implied import add_implied
-from ingest.staging.known_run import KnownRun
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.parts import seal
-from ingest.staging.siblings import Siblings, dump_of_proto, note_differences, read_siblings, siblings_of
+from ingest.staging.recorded_run import RecordedRun
+from ingest.staging.sidecars import Sidecars, dump_of_proto, note_differences, read_sidecars, sidecars_of
 
 _Parsed = TypeVar("_Parsed")
 
@@ -41,7 +41,7 @@ LARGE_BYTES: Final = 8 << 20
 """Sets with more text than this are staged in pieces; parsed whole they would take ten times as much."""
 _USUAL_COMPRESSION: Final = 8
 """Times that a compressed dump is larger than its file, at least; only a guess at how to stage it."""
-FEW_ROWS: Final = 20_000
+SMALL_BATCH_ROWS: Final = 20_000
 """Up to so many rows are written without Arrow, whose import takes longer: 0.1 s with that of NumPy."""
 RECENT_SECONDS: Final = 10.0
 """A damaged set modified within this time is taken to be still being written."""
@@ -56,7 +56,7 @@ class Task:
 
     run_no: int
     dump_set: DumpSet
-    known: tuple[KnownRun, ...] = ()
+    recorded: tuple[RecordedRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,10 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
                 continue
             if parsed is None:
                 continue
-            dump, beside = parsed
-            if known_already(task, dump, result):
+            dump, sidecars = parsed
+            if is_recorded(task, dump, result):
                 continue
-            batch.add(task.run_no, dump, beside)
+            batch.add(task.run_no, dump, sidecars)
             runs.append(run_row(task, dump))
             files += file_rows(task, dump.sha256)
     if runs:
@@ -228,10 +228,12 @@ def _write(
     directory: str, batch: Batch, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
     """Write all rows of a part; without Arrow where they are few and it is not imported yet."""
-    if batch.size <= FEW_ROWS and "pyarrow" not in sys.modules:
-        from ingest.staging.few_rows import write_few
+    if batch.size <= SMALL_BATCH_ROWS and "pyarrow" not in sys.modules:
+        from ingest.staging.small_batch import write_small_batch
 
-        write_few(directory, batch, {"runs": (_RUN_COLUMNS, runs), "run_files": (_FILE_COLUMNS, files)})
+        write_small_batch(
+            directory, batch, {"runs": (_RUN_COLUMNS, runs), "run_files": (_FILE_COLUMNS, files)}
+        )
         return
     from ingest.staging.arrow_rows import batch_tables, write_tables
 
@@ -274,36 +276,36 @@ def parse_unless_unfinished(
     return parsed
 
 
-def known_already(task: Task, dump: ParsedDump, result: Staged) -> bool:
+def is_recorded(task: Task, dump: ParsedDump, result: Staged) -> bool:
     """Say whether the database holds every member with this content; note the files' new times."""
     members = task.dump_set.members
     roles = {member.role for member in members}
-    for known in reversed(task.known):
-        if holds(known.sha256, roles, dump.sha256):
+    for recorded in reversed(task.recorded):
+        if holds(recorded.sha256, roles, dump.sha256):
             result.unchanged += 1
-            result.touched.append(Touched(known.run_id, tuple(map(member_row, members))))
+            result.touched.append(Touched(recorded.run_id, tuple(map(member_row, members))))
             return True
     return False
 
 
-def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
+def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     """Parse a set and what lies beside it; a protobuf alone is a dump too."""
     files = text_files(dump_set)
     if "primary" not in files:
         return _parse_proto(dump_set)
     dump = parse_set(files, LARGE_BYTES)
-    beside = read_beside(dump_set, dump, derive_lifetimes=not (dump.uses_from and dump.ranges_from))
-    if beside.proto is not None:
+    sidecars = load_sidecars(dump_set, dump, derive_lifetimes=not (dump.uses_from and dump.ranges_from))
+    if sidecars.proto is not None:
         file = dump_set.paths()["proto"]
-        differences = note_differences(beside.proto, dump, file)
+        differences = note_differences(sidecars.proto, dump, file)
         dump.notices += differences
         if not differences:
-            add_implied(dump, beside.proto, file)
-    play_back(dump, beside)
-    return dump, beside
+            add_implied(dump, sidecars.proto, file)
+    play_back(dump, sidecars)
+    return dump, sidecars
 
 
-def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
+def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     from ingest.hlo.proto import read_proto
 
     paths = dump_set.paths()
@@ -311,19 +313,19 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
     dump = dump_of_proto(proto, paths["proto"])
     add_lone_texts(dump, proto, paths)
     add_implied(dump, proto, paths["proto"])
-    beside = siblings_of(None, proto)
-    dump.notices += beside.notices
-    dump.sha256 |= beside.sha256
-    play_back(dump, beside)
-    return dump, beside
+    sidecars = sidecars_of(None, proto)
+    dump.notices += sidecars.notices
+    dump.sha256 |= sidecars.sha256
+    play_back(dump, sidecars)
+    return dump, sidecars
 
 
-def play_back(dump: ParsedDump, beside: Siblings) -> None:
+def play_back(dump: ParsedDump, sidecars: Sidecars) -> None:
     """Work the resident peak out from the heap simulator's steps, as XProf does, where these tell it."""
-    if beside.proto is not None:
+    if sidecars.proto is not None:
         from ingest.hlo.heap_trace import traced_resident_peak
 
-        traced = traced_resident_peak(dump.memory, beside.proto)
+        traced = traced_resident_peak(dump.memory, sidecars.proto)
         dump.resident_peak = dump.resident_peak if traced is None else traced
 
 
@@ -332,21 +334,21 @@ def text_files(dump_set: DumpSet) -> dict[str, str]:
     return {role: path for role, path in dump_set.paths().items() if role in START}
 
 
-def read_beside(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool = False) -> Siblings:
+def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool = False) -> Sidecars:
     """Read what lies beside a dump; its notices and hashes go to the dump's.
 
     Where xbuf fails on it, the dump still loads.
     """
     try:
-        beside = read_siblings(dump_set.paths(), derive_lifetimes=derive_lifetimes)
+        sidecars = read_sidecars(dump_set.paths(), derive_lifetimes=derive_lifetimes)
     except Exception as error:
         failure = internal(dump_set, error)
-        beside = Siblings(
+        sidecars = Sidecars(
             notices=[Notice(failure.file, None, failure.kind, f"beside it: {failure.message}", failure.text)]
         )
-    dump.notices += beside.notices
-    dump.sha256 |= beside.sha256
-    return beside
+    dump.notices += sidecars.notices
+    dump.sha256 |= sidecars.sha256
+    return sidecars
 
 
 def _has_changed(dump_set: DumpSet) -> bool:

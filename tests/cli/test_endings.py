@@ -132,7 +132,7 @@ def test_ctrl_c_before_anything_is_imported_is_one_line() -> None:
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     """A user who presses it again does not wait for the load of what was read."""
     before = strike_in("ingest.pipeline.importer.read_tasks") + strike_in(
-        "ingest.pipeline.importer.write_window"
+        "ingest.pipeline.importer.open_writer"
     ).replace("real", "real_2").replace("struck", "struck_2")
     done = program(INGEST, SEEDS[0], "--db", tmp_path / "xbuf.duckdb", before=before)
     assert done.returncode == 130
@@ -250,7 +250,7 @@ def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
         import ingest.pipeline.importer as importer
         def fail(*arguments, **options):
             raise {error}
-        importer.write_window = fail
+        importer.open_writer = fail
         """
     database = tmp_path / "xbuf.duckdb"
     done = program(INGEST, SEEDS[0], "--db", database, before=before)

@@ -20,14 +20,14 @@ import duckdb
 import pytest
 
 import ingest.database.publish as publish_module
-import ingest.database.window as window_module
+import ingest.database.writer as writer_module
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
 from ingest.database.connect import UNBORN
-from ingest.database.hold import ReadHold
 from ingest.database.import_lock import import_lock, lock_holder
 from ingest.database.publish import publish_snapshot
-from ingest.database.window import held, replace_database, write_window
+from ingest.database.read_lock import ReadLock
+from ingest.database.writer import open_writer, read_locked, replace_database
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
 from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
 from ingest.maintenance.compact import compact_database
@@ -236,7 +236,7 @@ def test_imports_without_news_leave_one_file(site: Site, open_shell: Callable[..
     staging = staging_folder(str(site.database))
     assert sorted(path.name for path in staging.iterdir() if not path.name.startswith("2")) == [
         "imports.jsonl",
-        "known.duckdb",
+        "manifest.duckdb",
     ]
     assert len(read_journals(str(site.database))) == 1
     with (staging / "imports.jsonl").open("a") as file:
@@ -334,21 +334,21 @@ def test_a_database_whose_maker_was_killed_at_its_birth_is_loaded(site: Site) ->
     assert not unborn.exists()
 
 
-def test_an_import_whose_hold_was_killed_does_not_replace_the_database(
+def test_an_import_whose_read_lock_was_killed_does_not_replace_the_database(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
-    """Without the hold a writer gets in, and what it commits would go with the old file."""
+    """Without the lock a writer gets in, and what it commits would go with the old file."""
     place = str(site.database)
 
     def replace() -> None:
-        with held(place) as hold, replace_database(place, str(tmp_path / "staging"), hold) as new:
-            hold.copy(place, new.file)
-            hold._child.kill()
-            hold._child.wait()
+        with read_locked(place) as lock, replace_database(place, str(tmp_path / "staging"), lock) as new:
+            lock.copy(place, new.file)
+            lock._child.kill()
+            lock._child.wait()
             with Shell(site.database, read_only=False) as writer:
                 writer.run("UPDATE runs SET stem = 'acknowledged'")
 
-    with pytest.raises(DatabaseError, match="the process that holds the file ended"):
+    with pytest.raises(DatabaseError, match="the process that keeps the file locked ended"):
         replace()
     assert open_shell(site.database, read_only=True).run("SELECT DISTINCT stem FROM runs") == [
         ("acknowledged",)
@@ -362,9 +362,9 @@ def test_nobody_can_write_while_the_copy_is_changed(
     """A write to the file that is about to be replaced would be lost, so it is refused until then."""
     open_shell(site.database, read_only=True)
     staging = tmp_path / "staging"
-    with write_window(str(site.database), str(staging)) as window:
-        assert window.by_copy
-        window.connection.execute("UPDATE runs SET stem = 'changed'")
+    with open_writer(str(site.database), str(staging)) as writer:
+        assert writer.by_copy
+        writer.connection.execute("UPDATE runs SET stem = 'changed'")
         with pytest.raises(ShellError, match="Could not set lock"):
             Shell(site.database, read_only=False)
         with Shell(site.database, read_only=True) as second:
@@ -383,19 +383,19 @@ def test_a_new_file_is_on_disk_before_it_has_its_name(
     site.load(publish=snapshot)
     open_shell(site.database, read_only=True)
     calls: list[tuple[str, int]] = []
-    real_sync, real_replace = window_module.sync, os.replace
+    real_sync, real_replace = writer_module.sync, ReadLock.replace
 
     def sync(path: str) -> None:
         calls.append(("sync", os.stat(path).st_ino))
         real_sync(path)
 
-    def replace(source: str, target: str) -> None:
-        calls.append((f"rename to {os.path.basename(target)}", os.stat(source).st_ino))
-        real_replace(source, target)
+    def replace(lock: ReadLock, new: str, place: str) -> None:
+        calls.append((f"rename to {os.path.basename(place)}", os.stat(new).st_ino))
+        real_replace(lock, new, place)
 
-    for module in (window_module, publish_module):
+    for module in (writer_module, publish_module):
         monkeypatch.setattr(module, "sync", sync)
-    monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(ReadLock, "replace", replace)
     site.grow(3)
     assert site.load(publish=snapshot).by_copy
     folder = ("sync", tmp_path.stat().st_ino)
@@ -405,17 +405,17 @@ def test_a_new_file_is_on_disk_before_it_has_its_name(
         assert calls[at + 1] == folder
 
 
-def test_a_window_that_fails_throws_the_copy_away(
+def test_a_writer_that_fails_throws_the_copy_away(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
-    """An error in the window leaves the database as it was, also what was committed in the copy."""
+    """An error of the writer leaves the database as it was, also what was committed in the copy."""
     open_shell(site.database, read_only=True)
     before = (site.inode, site.sha256)
 
     def change() -> None:
-        with write_window(str(site.database), str(tmp_path / "staging")) as window:
-            window.connection.execute("DELETE FROM runs")
-            window.connection.execute("DELETE FROM no_such_table")
+        with open_writer(str(site.database), str(tmp_path / "staging")) as writer:
+            writer.connection.execute("DELETE FROM runs")
+            writer.connection.execute("DELETE FROM no_such_table")
 
     with pytest.raises(DatabaseError, match="no_such_table"):
         change()
@@ -425,7 +425,7 @@ def test_a_window_that_fails_throws_the_copy_away(
 
 def test_a_short_reader_of_a_large_file_is_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copying takes longer than the reader stays, the file is changed in place."""
-    monkeypatch.setattr("ingest.database.window.COPY_BYTES_PER_SECOND", 1.0)
+    monkeypatch.setattr("ingest.database.writer.COPY_BYTES_PER_SECOND", 1.0)
     with Shell(site.database, read_only=True) as reader:
         timer = threading.Timer(0.4, reader.kill)
         timer.start()
@@ -434,20 +434,20 @@ def test_a_short_reader_of_a_large_file_is_waited_for(site: Site, monkeypatch: p
         timer.join()
 
 
-# --- the hold ------------------------------------------------------------------------------------------
+# --- the read lock ------------------------------------------------------------------------------------------
 
 
-def test_a_hold_leaves_the_locks_of_its_own_process_alone(site: Site, tmp_path: Path) -> None:
+def test_a_read_lock_leaves_the_locks_of_its_own_process_alone(site: Site, tmp_path: Path) -> None:
     """Copying the file does not unlock what a notebook in the same process has open.
 
-    Closing any descriptor of a file drops all POSIX locks of the process on it; the hold has a process of
+    Closing any descriptor of a file drops all POSIX locks of the process on it; the lock has a process of
     its own.
     """
     with duckdb.connect(str(site.database), read_only=True):
-        hold = ReadHold.take(str(site.database))
-        assert hold is not None
-        with hold:
-            size = hold.copy(str(site.database), str(tmp_path / "copy"))
+        lock = ReadLock.take(str(site.database))
+        assert lock is not None
+        with lock:
+            size = lock.copy(str(site.database), str(tmp_path / "copy"))
         assert size == site.database.stat().st_size
         with pytest.raises(ShellError, match=f"PID {os.getpid()}"):
             Shell(site.database, read_only=False)
@@ -456,7 +456,7 @@ def test_a_hold_leaves_the_locks_of_its_own_process_alone(site: Site, tmp_path: 
 
 
 def test_reading_the_file_in_the_same_process_would_unlock_it(site: Site) -> None:
-    """The reason for the hold's own process: an open and a close, and a writer gets in beside a reader."""
+    """The reason for the lock's own process: an open and a close, and a writer gets in next to a reader."""
     with duckdb.connect(str(site.database), read_only=True):
         os.close(os.open(site.database, os.O_RDONLY))
         with Shell(site.database, read_only=False) as writer:
@@ -472,23 +472,23 @@ def test_an_import_beside_a_connection_of_its_own_process(site: Site) -> None:
     assert site.runs() == 3
 
 
-def test_a_hold_is_not_given_beside_a_writer(site: Site, open_shell: Callable[..., Shell]) -> None:
+def test_a_read_lock_is_not_given_next_to_a_writer(site: Site, open_shell: Callable[..., Shell]) -> None:
     """A file that is open for writing cannot be held, hence never copied or replaced."""
     writer = open_shell(site.database, read_only=False)
-    assert ReadHold.take(str(site.database)) is None
+    assert ReadLock.take(str(site.database)) is None
     writer.close()
-    hold = ReadHold.take(str(site.database))
-    assert hold is not None
-    hold.release()
+    lock = ReadLock.take(str(site.database))
+    assert lock is not None
+    lock.release()
 
 
-def test_a_hold_ends_with_its_parent(site: Site) -> None:
+def test_a_read_lock_ends_with_its_parent(site: Site) -> None:
     """A killed import keeps nobody out."""
     code = """
         import os, sys
-        from ingest.database.hold import ReadHold
-        hold = ReadHold.take(sys.argv[1])
-        assert hold is not None
+        from ingest.database.read_lock import ReadLock
+        lock = ReadLock.take(sys.argv[1])
+        assert lock is not None
         os.kill(os.getpid(), 9)
         """
     subprocess.run([sys.executable, "-c", dedent(code), str(site.database)], check=False)
@@ -504,10 +504,10 @@ def test_a_hold_ends_with_its_parent(site: Site) -> None:
 
 def test_a_copy_that_cannot_be_written_is_told(site: Site, tmp_path: Path) -> None:
     """The child's error reaches the parent with its number and the file."""
-    hold = ReadHold.take(str(site.database))
-    assert hold is not None
-    with hold, pytest.raises(FileNotFoundError, match="nowhere"):
-        hold.copy(str(site.database), str(tmp_path / "nowhere" / "copy"))
+    lock = ReadLock.take(str(site.database))
+    assert lock is not None
+    with lock, pytest.raises(FileNotFoundError, match="nowhere"):
+        lock.copy(str(site.database), str(tmp_path / "nowhere" / "copy"))
 
 
 # --- writers -------------------------------------------------------------------------------------------
@@ -602,7 +602,7 @@ def test_an_unknown_past_is_read_again_and_not_loaded_twice(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
     """Without the record of what is known, a locked-out import stages all; the load passes over the old."""
-    (staging_folder(str(site.database)) / "known.duckdb").unlink()
+    (staging_folder(str(site.database)) / "manifest.duckdb").unlink()
     site.grow(2)
     writer = open_shell(site.database, read_only=False)
     with pytest.raises(DatabaseLocked):
@@ -959,11 +959,11 @@ def test_a_wait_begins_when_it_is_known_that_one_must_wait(
     """On a busy machine, finding that out takes longer than the wait; it is reported all the same."""
     open_shell(site.database, read_only=False)
     clock = iter(range(0, 10_000, 10))  # ten seconds pass between two looks
-    monkeypatch.setattr("ingest.database.window.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("ingest.database.writer.time.monotonic", lambda: float(next(clock)))
     waits: list[DatabaseLocked] = []
     with (
         pytest.raises(DatabaseLocked),
-        write_window(str(site.database), str(site.database.parent), wait_seconds=0.2, on_wait=waits.append),
+        open_writer(str(site.database), str(site.database.parent), wait_seconds=0.2, on_wait=waits.append),
     ):
         pass
     assert len(waits) == 1

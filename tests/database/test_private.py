@@ -11,7 +11,7 @@ import pytest
 
 from ingest import import_dumps
 from ingest.database.publish import publish_snapshot
-from ingest.database.window import finish_replacements
+from ingest.database.writer import finish_replacements
 from ingest.errors import DatabaseError
 from ingest.maintenance.doctor import examine
 from ingest.maintenance.forget import Selection, forget_runs
@@ -36,7 +36,7 @@ def victim(tmp_path: Path) -> Path:
     for name in ("copy-mine", "removed-mine", "20261120T190412.113820-1f0c9a3e"):
         (folder / name).mkdir(parents=True)
         (folder / name / "precious").write_text("precious")
-    (folder / "known.duckdb").write_text("precious")
+    (folder / "manifest.duckdb").write_text("precious")
     folder.chmod(0o700)
     return folder
 

@@ -17,10 +17,10 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from ingest.dump import driver
-from ingest.dump.occupancy_columns import OccupancyColumns
 from ingest.dump.parse import parse_set
 from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
+from ingest.liveness.occupancy_columns import OccupancyColumns
 from ingest.staging import large, pieces
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch

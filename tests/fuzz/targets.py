@@ -1,4 +1,4 @@
-"""What damaged sets are thrown at: the parser, the two ways of staging, the readers of what lies beside."""
+"""What damaged sets are thrown at: the parser, the two ways of staging, the readers of sidecar files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tests.fuzz import beside, both_ways
+from tests.fuzz import both_ways, sidecars
 from tests.fuzz.mutations import Texts, mutate
 from tests.fuzz.oracle import judge
 from tests.fuzz.outcome import Outcome, outcome_of
@@ -66,23 +66,23 @@ class Pieces:
         return both_ways.compare(files, block_bytes)
 
 
-class Beside:
-    """HLO text and protobuf beside a dump; see `tests.fuzz.beside`."""
+class Sidecars:
+    """HLO text and protobuf beside a dump; see `tests.fuzz.sidecars`."""
 
     stores = 0.1
     largest = 30_000
 
     def seeds(self, largest: int) -> list[Texts]:
-        return [texts for texts in beside.seeds() if sum(map(len, texts.values())) <= largest]
+        return [texts for texts in sidecars.seeds() if sum(map(len, texts.values())) <= largest]
 
     def damage(self, chance: random.Random, texts: Texts, others: Sequence[Mapping[str, bytes]]) -> Texts:
-        return beside.damage(chance, texts, others)
+        return sidecars.damage(chance, texts, others)
 
     def judge(self, files: Mapping[str, Path], texts: Texts) -> Outcome:
-        return beside.judge(files, texts)
+        return sidecars.judge(files, texts)
 
 
-TARGETS: Mapping[str, Target] = {"parser": Parser(), "pieces": Pieces(), "beside": Beside()}
+TARGETS: Mapping[str, Target] = {"parser": Parser(), "pieces": Pieces(), "sidecars": Sidecars()}
 
 
 def _dumps(largest: int) -> list[Texts]:

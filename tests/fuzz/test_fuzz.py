@@ -11,16 +11,16 @@ import pytest
 from ingest.dump.parse import parse_set
 from ingest.errors import DumpError
 from tests.fuzz import both_ways
-from tests.fuzz.beside import judge as judge_beside
-from tests.fuzz.beside import seeds as sets_with_siblings
 from tests.fuzz.oracle import judge
 from tests.fuzz.run import fuzz, write_set
+from tests.fuzz.sidecars import judge as judge_sidecars
+from tests.fuzz.sidecars import seeds as sets_with_sidecars
 from tests.fuzz.targets import TARGETS
 from tests.support.dump_sets import DATA, committed_sets
 
 ROOT = Path(__file__).parents[2]
-SHORT = {"parser": 400, "pieces": 40, "beside": 50}
-LONG = {"parser": 25_000, "pieces": 2_000, "beside": 2_500}
+SHORT = {"parser": 400, "pieces": 40, "sidecars": 50}
+LONG = {"parser": 25_000, "pieces": 2_000, "sidecars": 2_500}
 
 
 def run(target: str, cases: int, keep: Path) -> None:
@@ -169,12 +169,12 @@ def test_positions_in_two_places_are_refused(tmp_path: Path) -> None:
 
 def test_a_frame_without_blanks_between_its_fields_is_a_notice(tmp_path: Path) -> None:
     """It made the HLO text, and the dump with it, fail."""
-    texts = next(one for one in sets_with_siblings() if b"{file_name_id=1 function_name_id=1 " in one["hlo"])
+    texts = next(one for one in sets_with_sidecars() if b"{file_name_id=1 function_name_id=1 " in one["hlo"])
     hlo = texts["hlo"].replace(
         b"{file_name_id=1 function_name_id=1 ", b"{file_name_id=1function_name_id=1 ", 1
     )
     texts = {**texts, "hlo": hlo}
-    assert "load" in judge_beside(write_set(tmp_path, texts), texts)
+    assert "load" in judge_sidecars(write_set(tmp_path, texts), texts)
 
 
 # -- what is written of it -------------------------------------------------------------------------

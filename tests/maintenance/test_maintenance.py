@@ -22,17 +22,17 @@ from click.testing import CliRunner, Result
 from ingest import import_dumps, open_database
 from ingest.cli.db import db
 from ingest.cli.doctor import doctor
+from ingest.cli.export import export, import_export
 from ingest.cli.forget import forget
 from ingest.cli.imports import imports
-from ingest.cli.portable import export, import_export
 from ingest.database.import_lock import import_lock
 from ingest.database.tables import RUN_TABLES
 from ingest.errors import DatabaseError, DatabaseLocked, UsageError
 from ingest.maintenance.compact import compact_database
 from ingest.maintenance.doctor import examine
+from ingest.maintenance.export import export_database
+from ingest.maintenance.export import import_export as take_in
 from ingest.maintenance.forget import Selection, forget_runs, plan_forget
-from ingest.maintenance.portable import export_database
-from ingest.maintenance.portable import import_export as take_in
 from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import open_journal, staging_folder
 from tests.reliability.disk import as_ordinary_user

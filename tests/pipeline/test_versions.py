@@ -11,7 +11,7 @@ import pytest
 
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.maintenance.doctor import examine
-from ingest.maintenance.portable import export_database, import_export
+from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
 
 FOLDER = DATA / "dumps" / "jaxlib-0.10.2-cpu"

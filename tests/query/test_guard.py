@@ -12,7 +12,7 @@ import pytest
 
 from ingest.database.connect import open_database
 from ingest.errors import NotADatabase, UsageError
-from ingest.maintenance.portable import export_database
+from ingest.maintenance.export import export_database
 from ingest.query.guard import REFUSED_FUNCTIONS, check_reads_only
 from ingest.query.run import run_sql
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from ingest.cli.show import show
 from ingest.database.connect import open_database
-from ingest.dump.liveness import Intervals
+from ingest.liveness.measure import Intervals
 from ingest.maintenance.doctor import examine
 from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary

@@ -86,7 +86,7 @@ def finish(site: Site, folder: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     compare_whole(site, database)
-    assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["known.duckdb"]
+    assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["manifest.duckdb"]
 
 
 def _limits(site: Site, tmpfs: bool) -> list[int]:

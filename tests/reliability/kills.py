@@ -184,7 +184,7 @@ def attack(
         assert statuses["interrupted"] <= interrupted, statuses
         left = {path.name for path in folder.iterdir()}
         assert left <= {"xbuf.duckdb", "xbuf.duckdb.lock", "xbuf.duckdb.staging", "team.duckdb"}, left
-        assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["known.duckdb"]
+        assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["manifest.duckdb"]
     except BaseException:
         kept = Path(tempfile.mkdtemp(prefix="xbuf-killed-")) / "site"
         shutil.copytree(folder, kept)

@@ -25,7 +25,7 @@ import duckdb
 
 from ingest import import_dumps
 from ingest.database.connect import open_database
-from ingest.database.window import sync
+from ingest.database.writer import sync
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
 from tests.reliability.kills import ROOT
@@ -51,13 +51,13 @@ if sys.argv[3] == "reading":
         real(*arguments)
     importer.read_tasks = stage
 else:
-    window = importer.write_window
+    window = importer.open_writer
     @contextmanager
     def stopping(*arguments, **options):
         with window(*arguments, **options) as opened:
             stop()
             yield opened
-    importer.write_window = stopping
+    importer.open_writer = stopping
 importer.import_dumps([sys.argv[1]], sys.argv[2], jobs=1, wait_seconds=30)
 """
 

@@ -27,7 +27,7 @@ import ingest.resources
 from ingest import import_dumps
 from ingest.database.connect import HEAD, status
 from ingest.database.publish import publish_snapshot
-from ingest.maintenance.portable import export_database
+from ingest.maintenance.export import export_database
 from ingest.pipeline.history import read_history
 from ingest.resources import migrations_dir
 from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
@@ -175,7 +175,7 @@ def test_a_killed_change_is_done_or_not_begun(site: Site, tmp_path: Path, change
         done = run(database)
         assert done.returncode == 0, done.stderr
         assert differences(after, database, with_imports=True) == {}
-        assert [path.name for path in Path(f"{database}.staging").glob("*")] == ["known.duckdb"][
+        assert [path.name for path in Path(f"{database}.staging").glob("*")] == ["manifest.duckdb"][
             : change != "compact"
         ]
     assert outcomes == ({"as it was"} if change == "compact" else {"as it was", "done"})

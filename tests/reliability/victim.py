@@ -34,7 +34,7 @@ def _compact(_: str, database: str) -> None:
 
 
 def _restore(directory: str, database: str) -> None:
-    from ingest.maintenance.portable import import_export
+    from ingest.maintenance.export import import_export
 
     import_export(directory, database, wait_seconds=20)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import ingest.database.window as window_module
+import ingest.database.writer as writer_module
 import ingest.pipeline.importer as importer_module
 import ingest.staging.pool as pool_module
 import ingest.staging.stage as stage_module
@@ -30,7 +30,7 @@ from ingest.dump.sets import DumpSet, Member
 from ingest.errors import XbufError
 from ingest.staging.at_hand import AtHand, reading
 from ingest.staging.pool import WorkerLost, Workers
-from ingest.staging.siblings import Siblings
+from ingest.staging.sidecars import Sidecars
 from tests.support.dump_sets import DATA
 
 SEEDS = sorted((DATA / "seeds").iterdir())
@@ -118,7 +118,7 @@ def dumps(tmp_path: Path) -> Path:
 def poisoned(how: str) -> object:
     """Return a parser that one dump is poison for."""
 
-    def parse(dump_set: DumpSet) -> tuple[ParsedDump, Siblings]:
+    def parse(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
         if dump_set.members[0].file_name == POISON:
             if how == "kills":
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -206,13 +206,13 @@ def test_what_is_read_is_loaded_in_steps(
     os.utime(dumps / "bad-buffer-assignment.txt", (PAST, PAST))
     found = []
     windows: list[int] = []
-    write_window = window_module.write_window
+    open_writer = writer_module.open_writer
 
     def counted(*arguments: object, **options: object) -> object:
         windows.append(1)
-        return write_window(*arguments, **options)  # type: ignore[arg-type]
+        return open_writer(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(importer_module, "write_window", counted)
+    monkeypatch.setattr(importer_module, "open_writer", counted)
     for name, seconds in (("once", 1e9), ("steps", 0.0)):
         monkeypatch.setattr(importer_module, "STEP_SECONDS", seconds)
         database = tmp_path / f"{name}.duckdb"

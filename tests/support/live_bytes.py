@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from ingest.dump.liveness import Intervals
+from ingest.liveness.measure import Intervals
 
 
 def union_at(time: int, intervals: Intervals) -> dict[int, int]:

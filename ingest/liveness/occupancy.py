@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from ingest.dump.liveness import Intervals, Liveness, allocation_peaks, by_allocation
+from ingest.liveness.measure import Intervals, Liveness, allocation_peaks, by_allocation
 
 __all__ = ["NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
 
@@ -82,7 +82,7 @@ def occupancies(
         allocations: how many there are; they are numbered from 0.
         placed: all values.
         intervals: the values with a live range; None for a dump without ranges.
-        liveness: what `ingest.dump.liveness.measure` found for the intervals.
+        liveness: what `ingest.liveness.measure.measure` found for the intervals.
     """
     counts, sums = [0] * allocations, [0] * allocations
     first: list[int | None] = [None] * allocations
@@ -119,7 +119,7 @@ def color_peaks(
 
     Args:
         intervals: the values with a live range.
-        liveness: what `ingest.dump.liveness.measure` found for them.
+        liveness: what `ingest.liveness.measure.measure` found for them.
         colors: memory space of each allocation, by its number.
     """
     by_color = intervals._replace(allocation=_chosen(colors, intervals.allocation))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from ingest.display import display
 from ingest.dump.names import ROLES
-from ingest.staging.known_run import KnownRun
+from ingest.staging.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Open = Callable[[], Iterable[duckdb.DuckDBPyConnection]]
     """Opens all that must be asked, one after the other; each is closed after its answer."""
 
-__all__ = ["Known", "RenamedFiles", "find_known", "is_unchanged", "staged_runs"]
+__all__ = ["Recorded", "RenamedFiles", "find_recorded", "is_unchanged", "staged_runs"]
 
 STAGED_RUN: Final = 0
 """Number of a run that is staged and not in the database yet."""
@@ -70,7 +70,7 @@ _RENAMED: Final = """
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Recorded:
     """What is known of sets, by their numbers in the sequence asked for.
 
     Attributes:
@@ -79,7 +79,7 @@ class Known:
     """
 
     unchanged: frozenset[int] = frozenset()
-    runs: dict[int, tuple[KnownRun, ...]] = field(default_factory=dict)
+    runs: dict[int, tuple[RecordedRun, ...]] = field(default_factory=dict)
 
 
 class RenamedFiles:
@@ -104,7 +104,7 @@ class RenamedFiles:
         return file in self._files
 
 
-def find_known(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = False) -> Known:
+def find_recorded(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = False) -> Recorded:
     """Look up dump sets.
 
     Args:
@@ -113,10 +113,10 @@ def find_known(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = False)
         rehash: no set counts as unchanged.
     """
     if not sets:
-        return Known()
+        return Recorded()
     shown = {directory: display(directory) for directory in {one.directory for one in sets}}
     unchanged: set[int] = set()
-    runs: dict[int, tuple[KnownRun, ...]] = {}
+    runs: dict[int, tuple[RecordedRun, ...]] = {}
     for connection in open_all():
         with closing(connection):
             numbers: Sequence[int] = range(len(sets))
@@ -129,10 +129,10 @@ def find_known(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = False)
         unchanged.update(number for number, found in runs.items() if is_unchanged(sets[number], found))
         for number in unchanged:
             runs.pop(number, None)
-    return Known(frozenset(unchanged), runs)
+    return Recorded(frozenset(unchanged), runs)
 
 
-def is_unchanged(dump_set: DumpSet, runs: Iterable[KnownRun]) -> bool:
+def is_unchanged(dump_set: DumpSet, runs: Iterable[RecordedRun]) -> bool:
     """Return whether a run of the same place recorded every member with its size and time."""
     members = [_as_recorded(member) for member in dump_set.members]
     return any({file[:4] for file in run.files}.issuperset(members) for run in runs)
@@ -177,18 +177,18 @@ def _by_place(
     sets: Sequence[DumpSet],
     numbers: Sequence[int],
     shown: dict[str, str],
-) -> Iterator[tuple[int, tuple[KnownRun, ...]]]:
+) -> Iterator[tuple[int, tuple[RecordedRun, ...]]]:
     """Yield the sets of these numbers that have runs at their place, and the runs, oldest first."""
     for start in range(0, len(numbers), _AT_ONCE):
         some = numbers[start : start + _AT_ONCE]
         places = [(shown[sets[number].directory], display(sets[number].stem)) for number in some]
         directories, stems = zip(*dict.fromkeys(places), strict=True)
         asked = {"places": json.dumps({"dump_dir": directories, "stem": stems})}
-        found: dict[tuple[str, str], list[KnownRun]] = {}
+        found: dict[tuple[str, str], list[RecordedRun]] = {}
         for (run_id, *place), rows in groupby(
             connection.execute(_PLACES, asked).fetchall(), itemgetter(0, 1, 2)
         ):
-            run = KnownRun(run_id if isinstance(run_id, int) else STAGED_RUN, [row[3:] for row in rows])
+            run = RecordedRun(run_id if isinstance(run_id, int) else STAGED_RUN, [row[3:] for row in rows])
             found.setdefault((place[0], place[1]), []).append(run)
         yield from (
             (number, tuple(found[place]))

@@ -21,7 +21,7 @@ def export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf export backup-2026-11-20
     """
-    from ingest.maintenance.portable import export_database
+    from ingest.maintenance.export import export_database
     from ingest.query.cells import escape
 
     done = export_database(database, directory, wait_seconds=wait)
@@ -40,7 +40,7 @@ def import_export(directory: str, database: str, wait: float) -> None:
     Example:
       xbuf import-export backup-2026-11-20 --db restored.duckdb
     """
-    from ingest.maintenance.portable import import_export as take_in
+    from ingest.maintenance.export import import_export as take_in
     from ingest.query.cells import escape
 
     done = take_in(directory, database, wait_seconds=wait, on_wait=say_waiting)

@@ -49,7 +49,7 @@ def _all_framework(_: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Siblings:
+class Sidecars:
     """What was read beside one dump.
 
     Attributes:
@@ -105,10 +105,10 @@ class Siblings:
         }
 
 
-NO_SIBLINGS: Final = Siblings()
+NO_SIDECARS: Final = Sidecars()
 
 
-def read_siblings(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -> Siblings:
+def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -> Sidecars:
     """Read what lies beside a dump.
 
     Where a protobuf can be read, the HLO text is not: it is hashed, and its start and end are looked at.
@@ -118,7 +118,7 @@ def read_siblings(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
         derive_lifetimes: of the protobuf also what `ingest.staging.implied` takes.
     """
     if not paths.keys() & set(ROLES):
-        return NO_SIBLINGS
+        return NO_SIDECARS
     notices: list[Notice] = []
     sha256: dict[str, str] = {}
     budget = Budget()
@@ -145,15 +145,15 @@ def read_siblings(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
                 sha256["hlo"] = hash_hlo_text(path)
         except DumpError as error:
             notices.append(_unread(path, error))
-    return siblings_of(text, proto, notices, sha256)
+    return sidecars_of(text, proto, notices, sha256)
 
 
-def siblings_of(
+def sidecars_of(
     text: HloText | None,
     proto: HloProto | None,
     notices: Sequence[Notice] = (),
     sha256: Mapping[str, str] = MappingProxyType({}),
-) -> Siblings:
+) -> Sidecars:
     """Put together what was read: the protobuf, or else the HLO text.
 
     Args:
@@ -169,7 +169,7 @@ def siblings_of(
 
     module = proto or text
     if module is None:
-        return Siblings(sha256=sha256, notices=notices)
+        return Sidecars(sha256=sha256, notices=notices)
     rule = FrameworkRule.from_environment()
     rows = module.instructions
     located = locate(rows, Stacks(module.frames, rule))
@@ -184,7 +184,7 @@ def siblings_of(
         rows.stack_frame_id,
     )
     read = {"hlo": text, "proto": proto}
-    return Siblings(
+    return Sidecars(
         module,
         located,
         dict(zip(rows.instruction, sources, strict=True)),

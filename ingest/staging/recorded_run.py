@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["KnownRun"]
+__all__ = ["RecordedRun"]
 
 
-class KnownRun(NamedTuple):
+class RecordedRun(NamedTuple):
     """A run with its member files; `files` are (role, file name, size, mtime, SHA-256)."""
 
     run_id: int

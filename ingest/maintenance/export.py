@@ -26,9 +26,9 @@ from ingest.database.connect import HEAD, open_database, revisions
 from ingest.database.identity import match_runs
 from ingest.database.import_lock import OnWait
 from ingest.database.tables import RUN_TABLES
-from ingest.database.window import sync
+from ingest.database.writer import sync
 from ingest.errors import DatabaseError, UsageError
-from ingest.maintenance.change import change_database
+from ingest.maintenance.exclusive import change_database
 from ingest.maintenance.export_check import check_file, check_rows
 from ingest.pipeline.load import delete_runs
 from ingest.query.install import install_queries
@@ -123,8 +123,8 @@ def import_export(
     tables = _check(directory)
     if not os.path.exists(database):
         open_database(database, wait_seconds=wait_seconds).close()
-    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as window:
-        connection = window.connection
+    with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
+        connection = writer.connection
         connection.begin()
         restored = _restore(connection, {table: glob.escape(_file(directory, table)) for table in tables})
         connection.commit()

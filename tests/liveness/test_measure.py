@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.dump import union
-from ingest.dump.liveness import NOT_LIVE, Intervals, Liveness, allocation_peaks, live_peak, measure
 from ingest.dump.parse import parse_set
 from ingest.dump.parsed import ParsedDump
+from ingest.liveness import union
+from ingest.liveness.measure import NOT_LIVE, Intervals, Liveness, allocation_peaks, live_peak, measure
 from tests.support.dump_sets import DumpSet, committed_sets, dump_sets
 from tests.support.live_bytes import differences, summed_curves, union_at, union_curves
 
@@ -64,7 +64,7 @@ def test_live_bytes_are_the_union_of_addresses(intervals: Intervals) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name", "value"),
-    [(union, "_STEPS", 0), (union, "_MANY", 0), (sys.modules["ingest.dump.liveness"], "_MANY", 0)],
+    [(union, "_STEPS", 0), (union, "_MANY", 0), (sys.modules["ingest.liveness.measure"], "_MANY", 0)],
     ids=["counted in a tree", "compressed by NumPy", "summed by NumPy"],
 )
 def test_every_way_of_measuring_gives_the_same(

@@ -7,7 +7,7 @@ together in many. Whatever they share, at every slot
 
     live bytes = sum(gained of the values started by then) - sum(size - handover of the values ended before)
 
-for a whole run and for each of its allocations (see `ingest.dump.union`).
+for a whole run and for each of its allocations (see `ingest.liveness.union`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ingest.dump.union import Rectangles, gains_and_losses
+from ingest.liveness.union import Rectangles, gains_and_losses
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""Change an existing database outside an import: the same locks, the same window, the same records."""
+"""Exclusive access to an existing database outside an import: same locks, same writer, same manifest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ingest.database.import_lock import OnWait, import_lock
-from ingest.database.window import Window, finish_replacements, write_window
+from ingest.database.writer import Writer, finish_replacements, open_writer
 from ingest.errors import DatabaseError
 from ingest.pipeline.journal import staging_folder
 from ingest.pipeline.manifest import note_runs, take_in
@@ -34,13 +34,13 @@ def exclusive(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | Non
 @contextmanager
 def change_database(
     database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
-) -> Iterator[Window]:
-    """Open a database for a change beside its readers, with `write_window`.
+) -> Iterator[Writer]:
+    """Open a database for a change while others read it, with `open_writer`.
 
-    Raises what `write_window` and `exclusive` raise.
+    Raises what `open_writer` and `exclusive` raise.
     """
     with exclusive(database, wait_seconds=wait_seconds, on_wait=on_wait) as staging:
-        with write_window(database, staging, wait_seconds=wait_seconds, on_wait=on_wait) as window:
-            yield window
-            note_runs(window.connection, staging_folder(database))
+        with open_writer(database, staging, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
+            yield writer
+            note_runs(writer.connection, staging_folder(database))
         take_in(staging_folder(database), anew=True)

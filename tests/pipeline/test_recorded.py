@@ -8,11 +8,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import ingest.pipeline.known as known_module
+import ingest.pipeline.recorded as recorded_module
 from ingest.dump.sets import DumpSet, Member
-from ingest.pipeline.known import RenamedFiles, find_known
 from ingest.pipeline.manifest import note_runs, open_manifest, take_in
-from ingest.staging.known_run import KnownRun
+from ingest.pipeline.recorded import RenamedFiles, find_recorded
+from ingest.staging.recorded_run import RecordedRun
 
 PRIMARY = "m1-buffer-assignment.txt"
 VALUES = "m1-buffer-assignment-values.txt"
@@ -76,23 +76,23 @@ def test_a_set_is_unchanged_when_one_run_recorded_all_of_it(
     open_all: Callable[[], list[duckdb.DuckDBPyConnection]], few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both ways of looking up give the same answer, also where a set mixes the files of two runs."""
-    monkeypatch.setattr(known_module, "FEW_SETS", few)
-    known = find_known(open_all, SETS)
-    assert known.unchanged == {0, 1, 3, 6}
-    assert {number: [run.run_id for run in runs] for number, runs in known.runs.items()} == {
+    monkeypatch.setattr(recorded_module, "FEW_SETS", few)
+    recorded = find_recorded(open_all, SETS)
+    assert recorded.unchanged == {0, 1, 3, 6}
+    assert {number: [run.run_id for run in runs] for number, runs in recorded.runs.items()} == {
         2: [1, 2],
         4: [3],
         8: [3],
     }
-    assert known.runs[4] == (KnownRun(3, [("primary", "m2-buffer-assignment.txt", 10, 100, "sha")]),)
+    assert recorded.runs[4] == (RecordedRun(3, [("primary", "m2-buffer-assignment.txt", 10, 100, "sha")]),)
 
 
 def test_with_rehash_nothing_counts_as_unchanged(
     open_all: Callable[[], list[duckdb.DuckDBPyConnection]],
 ) -> None:
-    known = find_known(open_all, SETS, rehash=True)
-    assert known.unchanged == frozenset()
-    assert sorted(known.runs) == [0, 1, 2, 3, 4, 6, 8]
+    recorded = find_recorded(open_all, SETS, rehash=True)
+    assert recorded.unchanged == frozenset()
+    assert sorted(recorded.runs) == [0, 1, 2, 3, 4, 6, 8]
 
 
 def test_renamed_files_are_those_below_the_roots(
@@ -121,7 +121,7 @@ def test_a_write_notes_its_own_rows(recorded: duckdb.DuckDBPyConnection, tmp_pat
     recorded.execute("UPDATE run_files SET mtime_ns = 999 WHERE run_id = 3")
     note_runs(recorded, tmp_path, "import_id = 2 OR run_id IN (3)")
     noted = duckdb.sql(
-        f"SELECT DISTINCT run_id FROM '{tmp_path}/known-noted.parquet' ORDER BY ALL"
+        f"SELECT DISTINCT run_id FROM '{tmp_path}/manifest-noted.parquet' ORDER BY ALL"
     ).fetchall()
     assert noted == [(3,), (6,), (7,)]
     take_in(tmp_path)
@@ -133,13 +133,13 @@ def test_a_write_notes_its_own_rows(recorded: duckdb.DuckDBPyConnection, tmp_pat
         assert record.execute(query).fetchall() == [
             (*row[:-1], 999 if row[0] == 3 else row[-1]) for row in RECORDED
         ]
-    assert [path.name for path in tmp_path.iterdir()] == ["known.duckdb"]
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.duckdb"]
 
 
 def test_a_damaged_record_is_dropped(recorded: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Nothing is known then; the next write notes all."""
-    (tmp_path / "known.duckdb").write_bytes(b"something else" * 1000)
+    (tmp_path / "manifest.duckdb").write_bytes(b"something else" * 1000)
     assert open_manifest(tmp_path) is None
     note_runs(recorded, tmp_path, "import_id = 2")
     take_in(tmp_path)
-    assert not (tmp_path / "known.duckdb").exists()
+    assert not (tmp_path / "manifest.duckdb").exists()

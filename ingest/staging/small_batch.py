@@ -18,12 +18,12 @@ from ingest.database.tables import staged_types
 from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.derived import derive
 
-__all__ = ["write_few"]
+__all__ = ["write_small_batch"]
 
 _Columns = dict[str, Sequence[Any]]
 
 
-def write_few(
+def write_small_batch(
     directory: str,
     batch: Batch,
     more: Mapping[str, tuple[Mapping[str, str], Sequence[tuple[Any, ...]]]],

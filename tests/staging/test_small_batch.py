@@ -14,7 +14,7 @@ from ingest.dump.sets import DumpSet
 from ingest.staging import stage
 from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.staging.batch import COLUMNS
-from ingest.staging.few_rows import write_few
+from ingest.staging.small_batch import write_small_batch
 from ingest.staging.stage import Staged, Task, stage_sets
 
 DATA = Path(__file__).parents[1] / "data"
@@ -40,7 +40,7 @@ def staged(sets: list[DumpSet], part: Path, monkeypatch: pytest.MonkeyPatch, *, 
     def write(directory: str, batch: Any, runs: Any, files: Any) -> None:
         if few_rows:
             more = {"runs": (stage._RUN_COLUMNS, runs), "run_files": (stage._FILE_COLUMNS, files)}
-            write_few(directory, batch, more)
+            write_small_batch(directory, batch, more)
         else:
             write_tables(batch_tables(batch), directory)
             stage.write_run_tables(directory, runs, files)
@@ -107,7 +107,7 @@ def test_a_folder_that_cannot_be_written_is_no_fault_of_the_dump(
     batch = Batch()
     batch.add_schedule(0, 0, ["add.1"])
     with pytest.raises(OSError, match=r"schedule\.parquet"):
-        write_few(str(tmp_path / "missing"), batch, {})
+        write_small_batch(str(tmp_path / "missing"), batch, {})
 
 
 def test_every_type_has_a_name_in_arrow() -> None:

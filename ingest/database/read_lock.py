@@ -1,18 +1,20 @@
 """Keep writers away from a database file, and copy it meanwhile, from a process of its own.
 
 DuckDB locks a database with POSIX record locks: a shared one on the whole file for a read-only open, an
-exclusive one for a read-write open. A hold is the same shared lock: readers come and go, nobody can write.
+exclusive one for a read-write open. `ReadLock` is the same shared lock: readers come and go, nobody can
+write.
 
 The lock lives in a child process because the kernel drops all locks of a process on a file as soon as
-that process closes *any* descriptor of it. Copying the file here would end the holds of every read-only
+that process closes *any* descriptor of it. Copying the file here would end the locks of every read-only
 connection that this process has, such as those of a notebook that calls `import_dumps`. The child has one
 descriptor of the file, locks it, copies through it, and closes it by ending. It ends when its standard
-input does, so a killed parent leaves no hold behind.
+input does, so a killed parent leaves no lock behind.
 
-It also renames the new file over the held one. Whoever renames must hold: were it the parent, a child that
-was killed meanwhile would have let a writer in, whose rows would go with the old file.
+It also renames the new file over the locked one. Whoever renames must have the lock: were it the parent, a
+child that was killed meanwhile would have let a writer in, whose rows would go with the old file.
 
-This file is the child's program too (`python -I -S hold.py PATH`, some 15 ms): it imports nothing of ours.
+This file is the child's program too (`python -I -S read_lock.py PATH`, some 15 ms): it imports nothing of
+ours.
 """
 
 from __future__ import annotations
@@ -27,21 +29,21 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
-__all__ = ["ReadHold"]
+__all__ = ["ReadLock"]
 
 _BLOCK: Final = 64 << 20
 _BUSY: Final = (errno.EACCES, errno.EAGAIN)
 
 
-class ReadHold:
+class ReadLock:
     """A shared lock on a database file; release it with `release` or by leaving its `with`."""
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self._child = child
 
     @classmethod
-    def take(cls, path: str) -> ReadHold | None:
-        """Take a hold; return None while a process has the file open for writing.
+    def take(cls, path: str) -> ReadLock | None:
+        """Take the lock; return None while a process has the file open for writing.
 
         Raises:
             OSError: the file cannot be opened.
@@ -52,21 +54,21 @@ class ReadHold:
             stdout=subprocess.PIPE,
             text=True,
             encoding="ascii",
-            start_new_session=True,  # Ctrl-C is for the parent, which may still need the hold
+            start_new_session=True,  # Ctrl-C is for the parent, which may still need the lock
         )
-        hold = cls(child)
+        lock = cls(child)
         try:
-            answer = hold._answer(path)
+            answer = lock._answer(path)
         except BaseException:
-            hold.release()
+            lock.release()
             raise
-        if answer == "held":
-            return hold
-        hold.release()
+        if answer == "locked":
+            return lock
+        lock.release()
         return None
 
     def copy(self, source: str, target: str) -> int:
-        """Copy the held file, or one beside it such as its WAL, to a new file; return its size, bytes.
+        """Copy the locked file, or one next to it such as its WAL, to a new file; return its size, bytes.
 
         Blocks are shared where the file system can do that, and the copy is readable by its owner alone.
 
@@ -77,10 +79,10 @@ class ReadHold:
         return int(self._ask("copy", source, target))
 
     def replace(self, new: str, place: str) -> None:
-        """Rename a file over the held one.
+        """Rename a file over the locked one.
 
         Raises:
-            OSError: it cannot be renamed, or nothing is held any more; then `place` is what it was.
+            OSError: it cannot be renamed, or the lock is lost; then `place` is what it was.
         """
         status = os.stat(new)
         try:
@@ -100,7 +102,7 @@ class ReadHold:
                 with suppress(BrokenPipeError):  # a request that the child did not live to read
                     stream.close()
 
-    def __enter__(self) -> ReadHold:
+    def __enter__(self) -> ReadLock:
         return self
 
     def __exit__(
@@ -119,7 +121,7 @@ class ReadHold:
 
     def _ended(self, path: str) -> OSError:
         code = self._child.wait()
-        return OSError(errno.EIO, f"the process that holds the file ended ({code}); run again", path)
+        return OSError(errno.EIO, f"the process that keeps the file locked ended ({code}); run again", path)
 
     def _answer(self, path: str) -> str:
         assert self._child.stdout is not None
@@ -136,15 +138,15 @@ class ReadHold:
 def _serve(path: str) -> None:
     """Lock the file, then copy and rename what is asked for until the standard input ends."""
     try:
-        held = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if not os.path.samestat(os.fstat(held), os.stat(path)):
+        locked = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.lockf(locked, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(locked), os.stat(path)):
             # Another file took this place between the two: the lock guards nothing.
             raise OSError(errno.EAGAIN, "replaced")
     except OSError as error:
         _say("busy" if error.errno in _BUSY else [error.errno, error.strerror])
         return
-    _say("held")
+    _say("locked")
     for line in sys.stdin:
         verb, source, target = json.loads(line)
         try:
@@ -152,8 +154,8 @@ def _serve(path: str) -> None:
                 os.replace(source, target)
                 _say("renamed")
             else:
-                # The held file is read through its one descriptor: closing a second one would end the lock.
-                _say(_copy(held, target) if source == path else _copy_other(source, target))
+                # The locked file is read through its one descriptor: closing a second one would end the lock.
+                _say(_copy(locked, target) if source == path else _copy_other(source, target))
         except OSError as error:
             _say([error.errno, error.strerror])
 

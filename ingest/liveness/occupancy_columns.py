@@ -1,4 +1,4 @@
-"""What each of many allocations holds: the figures of `ingest.dump.occupancy` in NumPy columns.
+"""What each of many allocations holds: the figures of `ingest.liveness.occupancy` in NumPy columns.
 
 A dump of a gigabyte has millions of values, and a Python object for each would take more memory than all
 else. What is sorted or summed is taken some hundred thousand rows at a time.
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ingest.dump.liveness import Intervals, Liveness
+from ingest.liveness.measure import Intervals, Liveness
 
 __all__ = ["ABSENT", "OccupancyColumns", "PlacedColumns", "color_peaks_of_many", "occupancy_columns"]
 
@@ -21,7 +21,7 @@ ABSENT: Final = -1
 
 
 class PlacedColumns(NamedTuple):
-    """`ingest.dump.occupancy.Placed` in arrays.
+    """`ingest.liveness.occupancy.Placed` in arrays.
 
     Attributes:
         id: of the HloValue, ascending.
@@ -39,7 +39,7 @@ class PlacedColumns(NamedTuple):
 
 
 class OccupancyColumns(NamedTuple):
-    """`ingest.dump.occupancy.Occupancy` of every allocation, `ABSENT` for None."""
+    """`ingest.liveness.occupancy.Occupancy` of every allocation, `ABSENT` for None."""
 
     placed_values: Numbers
     placed_bytes: Numbers
@@ -53,7 +53,7 @@ class OccupancyColumns(NamedTuple):
 def occupancy_columns(
     allocations: int, placed: PlacedColumns, intervals: Intervals | None, liveness: Liveness | None
 ) -> OccupancyColumns:
-    """Measure what each allocation holds; arguments as for `ingest.dump.occupancy.occupancies`."""
+    """Measure what each allocation holds; arguments as for `ingest.liveness.occupancy.occupancies`."""
     ids, owners, sizes, _, parameters = placed
     placed_bytes = np.zeros(allocations, np.int64)
     np.add.at(placed_bytes, owners, sizes)
@@ -82,7 +82,7 @@ def occupancy_columns(
 def color_peaks_of_many(
     intervals: Intervals, liveness: Liveness, colors: Sequence[int]
 ) -> list[tuple[int, int, int]]:
-    """Return the same as `ingest.dump.occupancy.color_peaks`."""
+    """Return the same as `ingest.liveness.occupancy.color_peaks`."""
     groups = np.asarray(colors, np.int64)[np.asarray(intervals.allocation, np.int64)]
     return [
         (color, time, live)

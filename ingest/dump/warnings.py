@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ingest.dump import features
 from ingest.dump.allocations import ReuseLine
-from ingest.dump.liveness import Liveness
 from ingest.dump.notices import MAX_NOTICES
 from ingest.dump.pieces import OtherColor
 from ingest.dump.records import Notice
 from ingest.dump.sections import Piece, Section
+from ingest.liveness.measure import Liveness
 
 
 def note_missing_value(key: str, file: str) -> Notice:

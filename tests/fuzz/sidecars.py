@@ -20,14 +20,14 @@ from ingest.errors import DumpError
 from ingest.hlo.proto import read_proto
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
-from ingest.staging.siblings import (
-    NO_SIBLINGS,
+from ingest.staging.sidecars import (
+    NO_SIDECARS,
     ROLES,
-    Siblings,
+    Sidecars,
     dump_of_proto,
     note_differences,
-    read_siblings,
-    siblings_of,
+    read_sidecars,
+    sidecars_of,
 )
 from tests.fuzz.messages import change_message
 from tests.fuzz.mutations import Texts, change_text
@@ -109,7 +109,7 @@ def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
     if "primary" not in files:
         return _judge_alone(files["proto"])
     dump, own = _dump_alone({role: str(path) for role, path in files.items() if role not in ROLES}, texts)
-    found = read_siblings({role: str(path) for role, path in files.items()})
+    found = read_sidecars({role: str(path) for role, path in files.items()})
     notices = list(found.notices)
     if found.proto is not None:
         notices += note_differences(found.proto, dump, str(files["proto"]))
@@ -117,9 +117,9 @@ def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
     for name, table in own.items():
         require(tables[name].equals(table), f"{name}: other rows than without siblings")
     require(set(tables) - set(own) <= _OF_THE_MODULE, f"new tables {sorted(set(tables) - set(own))}")
-    beside = {str(path) for role, path in files.items() if role in ROLES}
+    sidecars = {str(path) for role, path in files.items() if role in ROLES}
     for notice in notices:
-        require(notice.file in beside, f"a notice on {notice.file}")
+        require(notice.file in sidecars, f"a notice on {notice.file}")
         require(notice.kind in NOTICES, f"a notice of the kind {notice.kind}")
         require(bool(notice.message) and len(notice.message) <= 2000, "no message, or an endless one")
     for role in ROLES:
@@ -134,7 +134,7 @@ def _judge_alone(path: Path) -> Outcome:
     try:
         proto = read_proto(path)
         dump = dump_of_proto(proto, str(path))
-        found = siblings_of(None, proto)
+        found = sidecars_of(None, proto)
     except DumpError as error:
         require(error.kind in KINDS, f"kind {error.kind}")
         require(error.file in ("", str(path)), f"file {error.file!r}")
@@ -154,11 +154,11 @@ def _dump_alone(files: Mapping[str, str], texts: Mapping[str, bytes]) -> tuple[P
     content = b"".join(texts[role] for role in files)
     if content not in _dumps:
         dump = parse_set(files)
-        _dumps[content] = dump, _rows(dump, NO_SIBLINGS)
+        _dumps[content] = dump, _rows(dump, NO_SIDECARS)
     return _dumps[content]
 
 
-def _rows(dump: ParsedDump, found: Siblings) -> Rows:
+def _rows(dump: ParsedDump, found: Sidecars) -> Rows:
     """Return the rows of a set by table, without what siblings may add to those of the dump."""
     batch = Batch()
     batch.add(0, dump, found)

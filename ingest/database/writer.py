@@ -1,12 +1,12 @@
-"""The write window: change a database that others have open, and never behind the back of a writer.
+"""The writer: change a database that others have open, and never behind the back of another writer.
 
     nobody has it open      open it, change it, close it: others wait for that long
     only readers have it    change a copy and rename it over; open readers keep the file that they have
     a writer has it         wait, then DatabaseLocked; nothing is changed
     it has another name     DatabaseError: a hard link would keep the old content, or hide the log
 
-The way by copy holds the file against writers from before the copy until after the renaming
-(`ingest.database.hold`), so that no change made elsewhere can get lost with the file that is replaced.
+The way by copy keeps the file locked against writers from before the copy until after the renaming
+(`ingest.database.read_lock`), so that no change made elsewhere can get lost with the file that is replaced.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from ingest.database.connect import UNBORN, check_links, open_database
-from ingest.database.hold import ReadHold
 from ingest.database.import_lock import OnWait
 from ingest.database.private import is_own_folder, make_private_folder, require_private_folder
+from ingest.database.read_lock import ReadLock
 from ingest.database.refusals import explain
 from ingest.database.spill import remove_left_over
 from ingest.errors import DatabaseError, DatabaseLocked
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Replacement",
-    "Window",
+    "Writer",
     "finish_replacements",
-    "held",
+    "open_writer",
+    "read_locked",
     "replace_database",
     "sync",
-    "write_window",
 ]
 
 COPY_BYTES_PER_SECOND: Final = 500e6
 """What a copy may be expected to do, for the choice between copying and waiting for short readers."""
 LINGER_SECONDS: Final = 0.2
-"""How long the old file stays held after the renaming: a process that had opened it just before, but not
+"""How long the old file stays locked after the renaming: a process that had opened it just before, but not
 locked it yet, would otherwise write to a file without a name."""
 _RETRY_SECONDS: Final = 0.1
 _FOLDER: Final = "copy-"
@@ -56,12 +56,12 @@ _MARKER: Final = "replaces.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """An open write window.
+class Writer:
+    """A database that is open for writing.
 
     Attributes:
         connection: the database, or its copy, open for writing.
-        by_copy: readers hold the database; they see the changes when they open it anew.
+        by_copy: readers have the database open; they see the changes when they open it anew.
     """
 
     connection: duckdb.DuckDBPyConnection
@@ -82,69 +82,71 @@ class Replacement:
 
 
 @contextmanager
-def write_window(
+def open_writer(
     database: str,
     staging: str,
     *,
     wait_seconds: float = 0.0,
     on_wait: OnWait | None = None,
     in_place_only: bool = False,
-) -> Iterator[Window]:
-    """Open a database at head for writing, beside its readers; the caller holds the import lock.
+) -> Iterator[Writer]:
+    """Open a database at head for writing, while others read it; the caller has the import lock.
 
     When the block ends well, what it committed is in the file, checkpointed. When it raises, transactions
     that it committed in place stay, and a copy is thrown away as a whole.
 
     Args:
         database: the database file; it is created or upgraded like `open_database` does.
-        staging: private folder beside it, for the copy.
+        staging: private folder next to it, for the copy.
         wait_seconds: how long to wait for a process that has it open for writing.
         on_wait: called once, when waiting begins.
         in_place_only: readers are waited for too.
 
     Raises:
-        DatabaseLocked: a process held it longer than `wait_seconds`.
+        DatabaseLocked: a process kept it locked for longer than `wait_seconds`.
         DatabaseError: as `open_database`; also when there is no space for the copy.
     """
-    connection, hold = _enter(database, wait_seconds, on_wait, in_place_only)
-    if hold is None:
+    connection, lock = _enter(database, wait_seconds, on_wait, in_place_only)
+    if lock is None:
         assert connection is not None
-        yield from _use(Window(connection, False), database)
+        yield from _use(Writer(connection, False), database)
         return
-    with hold, replace_database(database, staging, hold) as new:
+    with lock, replace_database(database, staging, lock) as new:
         try:
-            hold.copy(os.path.realpath(database), new.file)
+            lock.copy(os.path.realpath(database), new.file)
             if _exists(f"{os.path.realpath(database)}.wal"):
-                hold.copy(f"{os.path.realpath(database)}.wal", f"{new.file}.wal")
+                lock.copy(f"{os.path.realpath(database)}.wal", f"{new.file}.wal")
         except OSError as error:
             raise explain(database, error) from error
         try:
             connection = open_database(new.file)
         except DatabaseError as error:
             raise type(error)(str(error).replace(new.file, database)) from error
-        yield from _use(Window(connection, True), database)
+        yield from _use(Writer(connection, True), database)
 
 
 @contextmanager
-def held(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None) -> Iterator[ReadHold]:
-    """Hold a database against writers, for a copy of it.
+def read_locked(
+    database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None
+) -> Iterator[ReadLock]:
+    """Keep writers away from a database with a shared read lock, for a copy of it.
 
     Raises:
         DatabaseLocked: a process had it open for writing for longer than `wait_seconds`.
         DatabaseError: it cannot be opened.
     """
     patience = _Patience(wait_seconds, on_wait)
-    while (hold := _take(database)) is None:
+    while (lock := _take(database)) is None:
         patience.wait(_writer_of(database))
-    with hold:
-        yield hold
+    with lock:
+        yield lock
 
 
 @contextmanager
-def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Replacement]:
+def replace_database(database: str, staging: str, lock: ReadLock) -> Iterator[Replacement]:
     """Yield the place for a new file and, when the block ends well, rename that file over the database.
 
-    The database is held by `hold`. The block leaves a checkpointed, closed file without a WAL. A kill at
+    The database is locked by `lock`. The block leaves a checkpointed, closed file without a WAL. A kill at
     any moment leaves the old file or the new one.
 
     Raises:
@@ -161,9 +163,9 @@ def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Re
     try:
         yield new
         if _exists(f"{new.file}.wal"):
-            raise DatabaseError(f"{database}: DuckDB left a write-ahead log beside the new file; run again")
+            raise DatabaseError(f"{database}: DuckDB left a write-ahead log next to the new file; run again")
         try:
-            _take_over(place, new, hold)
+            _take_over(place, new, lock)
         except OSError as error:
             raise explain(database, error) from error
         time.sleep(LINGER_SECONDS)
@@ -172,10 +174,10 @@ def replace_database(database: str, staging: str, hold: ReadHold) -> Iterator[Re
 
 
 def finish_replacements(database: str, staging: str) -> None:
-    """Tidy up after a replacement that was killed; the caller holds the import lock.
+    """Tidy up after a replacement that was killed; the caller has the import lock.
 
     A kill between the renaming and the removal of the old file's WAL leaves a WAL that DuckDB refuses. What
-    it held is in the new file, as the marker tells, so it is removed.
+    it held is in the new file, as the marker says, so it is removed.
 
     Raises:
         DatabaseError: the staging folder is not this user's alone; nothing in it was touched.
@@ -213,8 +215,8 @@ def _remove_unborn(place: str) -> None:
 
 def _enter(
     database: str, wait_seconds: float, on_wait: OnWait | None, in_place_only: bool
-) -> tuple[duckdb.DuckDBPyConnection | None, ReadHold | None]:
-    """Open the database in place, or take a hold for a copy."""
+) -> tuple[duckdb.DuckDBPyConnection | None, ReadLock | None]:
+    """Open the database in place, or take a read lock for a copy."""
     started = time.monotonic()
     patience = _Patience(wait_seconds, on_wait)
     only_readers = False
@@ -228,12 +230,12 @@ def _enter(
                 if (left := by_copy_at - time.monotonic()) > 0:
                     time.sleep(min(_RETRY_SECONDS, left))
                     continue
-                hold = _take(database)
-                if hold is not None:
+                lock = _take(database)
+                if lock is not None:
                     if only_readers:
-                        return None, hold
+                        return None, lock
                     # It may have been a writer who has just left: then the file can be had without a copy.
-                    hold.release()
+                    lock.release()
                     only_readers = True
                     continue
             only_readers = False
@@ -243,7 +245,7 @@ def _enter(
 class _Patience:
     """Waits for a process that has the database, for some seconds from when waiting begins.
 
-    Not from when the work began: starting the process of a hold takes longer than a short wait on a busy
+    Not from when the work began: starting the process of a read lock takes longer than a short wait on a busy
     machine, and then nobody would hear of the waiting.
     """
 
@@ -263,15 +265,15 @@ class _Patience:
         time.sleep(min(_RETRY_SECONDS, left))
 
 
-def _take(database: str) -> ReadHold | None:
+def _take(database: str) -> ReadLock | None:
     try:
-        return ReadHold.take(os.path.realpath(database))
+        return ReadLock.take(os.path.realpath(database))
     except OSError as error:
         raise explain(database, error) from error
 
 
 def _writer_of(database: str) -> DatabaseLocked:
-    """Return who has the database open for writing, as DuckDB tells it."""
+    """Return who has the database open for writing, as DuckDB reports it."""
     try:
         open_database(database, read_only=True).close()
     except DatabaseLocked as refusal:
@@ -281,19 +283,19 @@ def _writer_of(database: str) -> DatabaseLocked:
     return DatabaseLocked(database)
 
 
-def _use(window: Window, database: str) -> Iterator[Window]:
-    """Lend the window, bring everything from the WAL into the file, and close it."""
+def _use(writer: Writer, database: str) -> Iterator[Writer]:
+    """Lend the writer, bring everything from the WAL into the file, and close it."""
     try:
-        yield window
+        yield writer
         # Not left to close(), where a failure goes unnoticed.
-        window.connection.execute("CHECKPOINT")
+        writer.connection.execute("CHECKPOINT")
     except duckdb.Error as error:
         raise explain(database, error) from error
     finally:
-        window.connection.close()
+        writer.connection.close()
 
 
-def _take_over(place: str, new: Replacement, hold: ReadHold) -> None:
+def _take_over(place: str, new: Replacement, lock: ReadLock) -> None:
     """Give the new file the owner, the permissions and the name of the old one."""
     shutil.copystat(place, new.file)
     os.utime(new.file)
@@ -311,7 +313,7 @@ def _take_over(place: str, new: Replacement, hold: ReadHold) -> None:
             json.dump(marker, file)
         sync(path)
         sync(new.folder)
-    hold.replace(new.file, place)
+    lock.replace(new.file, place)
     if has_wal:
         os.unlink(wal)
     sync(os.path.dirname(place))

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.dump import occupancy_columns as occupancy_columns_module
-from ingest.dump.liveness import Intervals, measure
-from ingest.dump.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
-from ingest.dump.occupancy_columns import (
+from ingest.liveness import occupancy_columns as occupancy_columns_module
+from ingest.liveness.measure import Intervals, measure
+from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.liveness.occupancy_columns import (
     ABSENT,
     PlacedColumns,
     color_peaks_of_many,
     occupancy_columns,
 )
 from ingest.staging.batch import parameter_ids
-from ingest.staging.siblings import Source
+from ingest.staging.sidecars import Source
 from tests.support.live_bytes import union_at
 
 SLOTS = 6
