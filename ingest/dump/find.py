@@ -239,8 +239,7 @@ class _Listing:
                     self._not_dumps += [entry.name for entry in group if entry and entry.name in self._named]
                     continue
             members = self._members(group)
-            roles = {member.role for member in members}
-            if "primary" in roles or (proto_alone and "proto" in roles):
+            if _is_set(members, proto_alone):
                 found = True
                 links = self._links and tuple(
                     (one.file_name, self._links[one.file_name])
@@ -290,11 +289,12 @@ class _Listing:
 
     def _members(self, group: _Group) -> tuple[Member, ...]:
         members: list[Member] = []
-        for role, entry in zip(_ROLE_NAMES, group, strict=True):
+        links = self._links
+        for number, entry in enumerate(group):
             if entry is None:
                 continue
             try:
-                link = self._links.get(entry.name)
+                link = links and links.get(entry.name)
                 status = os.stat(link, follow_symlinks=False) if link else entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue  # gone since the listing: as if it had never been there
@@ -305,7 +305,7 @@ class _Listing:
                 continue
             if not stat.S_ISREG(status.st_mode):
                 continue  # something else took its place since the listing
-            members.append(Member(role, entry.name, status.st_size, time_of(status)))
+            members.append(Member(_ROLE_NAMES[number], entry.name, status.st_size, time_of(status)))
         return tuple(members)
 
     def _sniff(self, known: Container[tuple[str, str]], only_named: bool) -> None:
@@ -403,6 +403,13 @@ class _Listing:
 
     def _problem(self, name: str, message: str) -> None:
         self._search.problem(os.path.join(self._directory, name), message)
+
+
+def _is_set(members: Sequence[Member], proto_alone: bool) -> bool:
+    """Return whether files make a set: a primary file comes first, so that one look is enough for most."""
+    if members and members[0].role == "primary":
+        return True
+    return proto_alone and any(member.role == "proto" for member in members)
 
 
 def _mode(path: str) -> int:

@@ -72,4 +72,5 @@ class Discovery:
 
 def time_of(status: os.stat_result) -> int:
     """Return when a file was modified, ns since 1970; what no BIGINT holds (after 2262) as its last."""
-    return max(-_LATEST, min(status.st_mtime_ns, _LATEST))
+    time = status.st_mtime_ns
+    return time if -_LATEST <= time <= _LATEST else max(-_LATEST, min(time, _LATEST))

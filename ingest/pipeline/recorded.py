@@ -163,8 +163,9 @@ def _by_directory(
         files = recorded.get(shown[dump_set.directory])
         if files is None:
             continue
-        for role, name, size, mtime_ns in map(_as_recorded, dump_set.members):
-            if f"{role}/{name}/{size}/{mtime_ns}" not in files:
+        for role, name, size, mtime_ns in dump_set.members:
+            shown_name = name if name.isprintable() else display(name)
+            if f"{role}/{shown_name}/{size}/{mtime_ns}" not in files:
                 left.append(number)
                 break
         else:
