@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.chart import Points, bars, document, lines
+from benchmarks.chart import Points, draw
 from benchmarks.data import CHECKOUT
 from benchmarks.table import table
 
@@ -63,15 +63,11 @@ def chart(results: dict[str, dict[str, Any]]) -> str:
         groups[str(cells["data"])] = {
             words: cells[f"{name} s"] for name, words in _COMPARED.items() if cells[f"{name} s"]
         }
-    upper, bottom = bars(
-        "Import into a new database, seconds on a logarithmic axis; less is better", groups, 0
-    )
     growth = [
         Points(words, tuple((row[1], row[2]) for row in results[name]["rows"]))
         for name, words in (("scaling_one", "one dump"), ("scaling_many", "many dumps"))
     ]
-    lower, bottom = lines("Growth with the text; both axes are logarithmic", growth, bottom)
-    return document([upper, lower], bottom)
+    return draw(groups, growth)
 
 
 if __name__ == "__main__":

@@ -329,9 +329,6 @@ def test_completion_without_a_database_is_silent(monkeypatch: pytest.MonkeyPatch
 
 def test_the_shell_opens_read_only(demonstration_file: Path, tmp_path: Path) -> None:
     """xbuf shell starts duckdb on the database; writing needs --write."""
-    program = shutil.which("duckdb")
-    if program is None:
-        pytest.skip("the duckdb shell is not installed (pip install duckdb-cli)")
     copy = shutil.copy(demonstration_file, tmp_path / "copy.duckdb")
 
     def shell_(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +21,7 @@ from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.sets import Discovery, DumpSet
 from ingest.errors import ExitCode, UsageError
+from tests.support.rights import as_ordinary_user
 
 _DUMP = b"BufferAssignment:\nallocation 0: size 4, thread-local:\n value: <0 a @0> (size=4,offset=0): f32[]\n"
 _STEM = "module_0001.jit_f.cpu_after_optimizations"
@@ -356,7 +360,6 @@ def test_file_as_a_directory_is_a_usage_error(tmp_path: Path) -> None:
         discover([tmp_path / "file" / "x"])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_unreadable_directory_and_file_are_problems(tmp_path: Path) -> None:
     """What could not be looked at is told; the rest is found."""
     _write(tmp_path / "closed", "s" + _PRIMARY)
@@ -365,14 +368,23 @@ def test_unreadable_directory_and_file_are_problems(tmp_path: Path) -> None:
     (tmp_path / "open/secret").chmod(0)
     (tmp_path / "closed").chmod(0)
     (tmp_path / "listed").chmod(0o400)
+    code = (
+        "import json, os, sys; from ingest.dump.find import discover; found = discover(sys.argv[1:])\n"
+        "print(json.dumps([[os.path.basename(s.directory) for s in found.sets],"
+        " [(os.path.basename(p.path), p.message) for p in found.problems]]))"
+    )
     try:
-        found = discover([tmp_path])
+        done = subprocess.run(
+            [sys.executable, "-c", code, tmp_path],
+            preexec_fn=as_ordinary_user, stdout=subprocess.PIPE, check=True,
+        )  # fmt: skip
     finally:
         (tmp_path / "closed").chmod(0o700)
         (tmp_path / "listed").chmod(0o700)
-    assert [os.path.basename(s.directory) for s in found.sets] == ["open"]
-    assert [os.path.basename(problem.path) for problem in found.problems] == ["closed", "listed", "secret"]
-    assert all("permissions" in problem.message for problem in found.problems)
+    sets, problems = json.loads(done.stdout)
+    assert sets == ["open"]
+    assert [name for name, _ in problems] == ["closed", "listed", "secret"]
+    assert all("permissions" in message for _, message in problems)
 
 
 def test_vanished_directory_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

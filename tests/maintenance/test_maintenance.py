@@ -35,10 +35,10 @@ from ingest.maintenance.export import import_export as take_in
 from ingest.maintenance.forget import Selection, forget_runs, plan_forget
 from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import open_journal, staging_folder
-from tests.reliability.disk import as_ordinary_user
 from tests.reliability.kills import ROOT
 from tests.support.content import differences, orphans
 from tests.support.dump_sets import DATA
+from tests.support.rights import as_ordinary_user
 from tests.support.shells import Shell
 
 SEEDS = sorted((DATA / "seeds").iterdir())

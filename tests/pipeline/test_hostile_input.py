@@ -32,6 +32,7 @@ from ingest.dump.find import discover
 from ingest.dump.parse import parse_set
 from tests.support.content import orphans
 from tests.support.dump_sets import DATA, DumpSet, committed_sets
+from tests.support.rights import as_ordinary_user
 
 PRIMARY = "-buffer-assignment.txt"
 LONG_AGO = 1_700_000_000
@@ -101,8 +102,13 @@ class Done(NamedTuple):
     """Bytes, of the largest of its processes."""
 
 
-def xbuf_ingest(*arguments: str | Path, database: Path) -> Done:
-    """Run the command with one job; no traceback and no control character may come out."""
+def xbuf_ingest(
+    *arguments: str | Path, database: Path, before: Callable[[], None] | None = None
+) -> Done:
+    """Run the command with one job; no traceback and no control character may come out.
+
+    `before` is called in the new process before the command starts.
+    """
     code = "from ingest.cli.ingest import main; main()"
     measured = (
         "import resource, subprocess, sys\n"
@@ -125,6 +131,7 @@ def xbuf_ingest(*arguments: str | Path, database: Path) -> Done:
         ],
         capture_output=True,
         env={**os.environ, "XBUF_DB": str(database)},
+        preexec_fn=before,
         check=False,
     )
     out, err = done.stdout.decode(), done.stderr.decode()
@@ -453,16 +460,18 @@ def test_files_whose_bytes_cannot_be_had_are_told(tmp_path: Path, database: Path
     assert rows(database, "SELECT stem FROM runs") == [("ok",)]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_files_without_the_right_to_read_are_told(tmp_path: Path, database: Path) -> None:
     """What may not be read is rejected or a problem; the rest loads."""
     folder = write(tmp_path / "dumps", {f"ok{PRIMARY}": TINY, f"secret{PRIMARY}": TINY})
     (folder / f"secret{PRIMARY}").chmod(0)
     (folder / "closed").mkdir(mode=0)
-    done = xbuf_ingest(folder, database=database)
+    done = xbuf_ingest(folder, database=database, before=as_ordinary_user)
     assert done.code == 1
     assert "closed: cannot be searched" in done.err
-    assert rows(database, "SELECT kind FROM rejects") == [("unreadable",)]
+    assert rows(database, "SELECT parse_filename(file), kind FROM rejects ORDER BY file") == [
+        ("closed", "unreadable"),
+        (f"secret{PRIMARY}", "unreadable"),
+    ]
     assert rows(database, "SELECT stem FROM runs") == [("ok",)]
 
 

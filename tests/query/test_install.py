@@ -19,6 +19,7 @@ from ingest.query.catalog import shipped
 from ingest.query.header import SavedQuery, literal
 from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
+from tests.support.shells import duckdb_program
 
 
 @pytest.mark.parametrize("name", list(shipped()))
@@ -210,15 +211,12 @@ def test_an_attached_database_answers_too(database: Path) -> None:
 
 def test_a_plain_shell_answers(database: Path) -> None:
     """The duckdb program runs the macros, and .read runs the query files, on a read-only database."""
-    program = shutil.which("duckdb")
-    if program is None:
-        pytest.skip("the duckdb shell is not installed (pip install duckdb-cli)")
     with open_database(database) as connection:
         install_queries(connection, "1.0")
     commands = ["FROM largest_live_out(top := 5, color := 1);", "FROM saved_queries;"]
     commands += [f".read {path}" for path in shipped().paths.values()]
     done = subprocess.run(
-        [program, "-readonly", "-bail", "-csv", str(database)],
+        [duckdb_program(), "-readonly", "-bail", "-csv", str(database)],
         input="\n".join(commands),
         capture_output=True,
         text=True,

@@ -10,7 +10,6 @@ whole runs; with space again the next import makes it equal to an undisturbed on
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import resource
 import shutil
@@ -32,12 +31,6 @@ class Ending:
 
     code: int
     said: str
-
-
-def as_ordinary_user() -> None:
-    """Give up root's right to go through closed doors, before a program starts."""
-    for capability in (1, 2, 3):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
-        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
 
 
 def run_short_of_space(

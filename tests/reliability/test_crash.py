@@ -30,9 +30,10 @@ from ingest.database.publish import publish_snapshot
 from ingest.maintenance.export import export_database
 from ingest.pipeline.history import read_history
 from ingest.resources import migrations_dir
-from tests.reliability.disk import as_ordinary_user, finish, run_short_of_space
+from tests.reliability.disk import finish, run_short_of_space
 from tests.reliability.kills import ROOT, WAYS, Site, Tally, Way, attack, command, compare_whole, count_steps
 from tests.support.content import differences, orphans
+from tests.support.rights import as_ordinary_user
 from tests.support.shells import Shell
 
 IN_PLACE = Way(reader=False, jobs=1, publish=True)

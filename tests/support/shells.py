@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,19 @@ for line in sys.stdin:
         answer = {"error": str(error)}
     print(json.dumps(answer, default=str), flush=True)
 """
+
+
+def duckdb_program() -> str:
+    """Return the path of the `duckdb` program, which pip puts beside Python: that need not be on PATH.
+
+    Raises:
+        FileNotFoundError: it is not installed.
+    """
+    beside_python = Path(sys.executable).with_name("duckdb")
+    program = str(beside_python) if beside_python.exists() else shutil.which("duckdb")
+    if program is None:
+        raise FileNotFoundError("no duckdb program: pip install -e '.[test]'")
+    return program
 
 
 class ShellError(Exception):
