@@ -2,8 +2,8 @@
 -- topic: comparing
 -- question: Which buffers at the peak are new, gone, grown or shrunk between two sets of runs, by shape and producer?
 -- needs: ranges
--- note: Modules are paired as in peak_growth. Buffers are matched by shape, opcode and operation name, never by value id or
---   instruction name: those are numbered anew in every compilation.
+-- note: Modules are paired as in peak_growth, buffers matched as in diff, whose rows say more. A row is the shape and producer
+--   after; before, where nothing of it is left. grown and shrunk: more, fewer or resized buffers.
 -- example: --before batch=8 --after batch=32
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
@@ -21,29 +21,29 @@
 -- column before_run_id BIGINT: run compared from
 -- column after_run_id BIGINT: run compared to
 PREPARE buffer_changes AS
-WITH sides AS (
-    SELECT p.module, p.backend, p.before_run_id, p.after_run_id, unnest([false, true]) AS is_after,
-        unnest([p.before_run_id, p.after_run_id]) AS run_id
-    FROM run_pairs($before, $after, $run, $label, $module) AS p
-    JOIN runs AS b ON b.run_id = p.before_run_id AND b.peak_bytes IS NOT NULL
-    JOIN runs AS a ON a.run_id = p.after_run_id AND a.peak_bytes IS NOT NULL
+WITH described AS (
+    SELECT m.before_run_id, m.after_run_id, m.before_peak_bytes, m.after_peak_bytes, v.opcode, v.shape, v.op_name
+    FROM matched_buffers($before, $after, $run, $label, $module) AS m
+    JOIN "values" AS v
+        ON v.run_id = CASE WHEN m.after_peak_bytes > 0 THEN m.after_run_id ELSE m.before_run_id END
+        AND v.value_id = CASE WHEN m.after_peak_bytes > 0 THEN m.after_value_id ELSE m.before_value_id END
+    WHERE m.before_peak_bytes > 0 OR m.after_peak_bytes > 0
 ),
 compared AS (
     SELECT
-        s.module,
-        p.opcode,
-        p.shape,
-        p.op_name,
-        coalesce(sum(p.bytes_at_peak) FILTER (NOT s.is_after), 0)::BIGINT AS before_bytes,
-        coalesce(sum(p.bytes_at_peak) FILTER (s.is_after), 0)::BIGINT AS after_bytes,
-        count(*) FILTER (NOT s.is_after) AS before_values,
-        count(*) FILTER (s.is_after) AS after_values,
-        any_value(s.before_run_id) AS before_run_id,
-        any_value(s.after_run_id) AS after_run_id
-    FROM sides AS s
-    JOIN buffers_at_peak AS p USING (run_id)
-    WHERE p.bytes_at_peak > 0
-    GROUP BY s.module, s.backend, p.opcode, p.shape, p.op_name
+        any_value(coalesce(r.module_name, r.stem)) AS module,
+        d.opcode,
+        d.shape,
+        d.op_name,
+        sum(d.before_peak_bytes)::BIGINT AS before_bytes,
+        sum(d.after_peak_bytes)::BIGINT AS after_bytes,
+        count(*) FILTER (d.before_peak_bytes > 0) AS before_values,
+        count(*) FILTER (d.after_peak_bytes > 0) AS after_values,
+        d.before_run_id,
+        d.after_run_id
+    FROM described AS d
+    JOIN runs AS r ON r.run_id = d.after_run_id
+    GROUP BY d.before_run_id, d.after_run_id, d.opcode, d.shape, d.op_name
 )
 SELECT
     c.module,
@@ -65,7 +65,7 @@ SELECT
     c.after_run_id
 FROM compared AS c
 WHERE c.after_bytes <> c.before_bytes
-ORDER BY abs(c.after_bytes - c.before_bytes) DESC, c.module, c.shape, c.opcode, c.op_name
+ORDER BY abs(c.after_bytes - c.before_bytes) DESC, c.module, c.before_run_id, c.after_run_id, c.shape, c.opcode, c.op_name
 LIMIT $top;
 
 EXECUTE buffer_changes(before := NULL, after := NULL, top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,9 +1,9 @@
 -- title: Growth of the peak between two versions
 -- topic: comparing
 -- question: Which modules' peaks grew or shrank between two sets of runs, for example two versions of jaxlib?
--- note: Modules are matched by name and backend; of several runs of one name on a side, the one of the newest import with the highest
---   peak stands for it. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without
---   sides the last import is compared with the earlier ones. buffer_changes tells which buffers did it.
+-- note: Modules are paired by name, backend and entry signature, then by name; several of one signature in order of directory and
+--   file. Of each the newest import counts; two single runs given as sides are a pair whatever their names. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without
+--   sides the last import is compared with the earlier ones. diff says which buffers did it.
 -- example: --before jax=0.4.13 --after jax=0.6.2
 -- parameter before VARCHAR = NULL: runs to compare from
 -- parameter after VARCHAR = NULL: runs to compare to
@@ -33,7 +33,7 @@ SELECT
 FROM run_pairs($before, $after, $run, $label, $module) AS p
 JOIN run_summary AS b ON b.run_id = p.before_run_id
 JOIN run_summary AS a ON a.run_id = p.after_run_id
-ORDER BY abs(coalesce(a.peak_bytes - b.peak_bytes, a.total_bytes - b.total_bytes)) DESC, p.module
+ORDER BY abs(coalesce(a.peak_bytes - b.peak_bytes, a.total_bytes - b.total_bytes)) DESC, p.module, p.before_run_id, p.after_run_id
 LIMIT $top;
 
 EXECUTE peak_growth(before := NULL, after := NULL, top := 20, run := NULL, label := NULL, module := NULL);

@@ -1,8 +1,8 @@
 -- title: What the last import brought
 -- topic: housekeeping
 -- question: What changed since an earlier import: which modules are new, and which changed their memory?
--- note: A run is compared with the newest run of the same module and backend from an earlier import (of several, the one with the
---   highest peak). again: that content was loaded before.
+-- note: Modules are paired with those of earlier imports as in peak_growth; of a module that several imports since then brought,
+--   the newest import counts. again: that content was loaded before.
 -- example: --top 5
 -- parameter since BIGINT = NULL: first import to report; NULL is the last one that loaded something
 -- parameter top BIGINT = 50: rows to show
@@ -16,39 +16,31 @@
 -- column import_id BIGINT: import that loaded the run
 -- column dump_dir VARCHAR: directory of the dump
 PREPARE whats_new AS
-WITH chosen AS (
-    SELECT r.run_id, r.import_id, r.module, r.backend, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
-    FROM selected_runs($run, $label, $module) AS r
-),
-since AS (
-    SELECT coalesce($since, max(c.import_id)) AS import_id FROM chosen AS c
-),
-earlier AS (
-    SELECT
-        c.module,
-        c.backend,
-        arg_max(c.run_id, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS run_id,
-        arg_max(c.bytes, (c.import_id, coalesce(c.bytes, 0), -c.run_id)) AS bytes
-    FROM chosen AS c, since AS s
-    WHERE c.import_id < s.import_id
-    GROUP BY c.module, c.backend
+WITH since AS (
+    SELECT coalesce($since, max(c.import_id)) AS import_id FROM selected_runs($run, $label, $module) AS c
 ),
 known AS (
-    SELECT DISTINCT c.content_sha256 FROM chosen AS c, since AS s WHERE c.import_id < s.import_id
+    SELECT DISTINCT c.content_sha256
+    FROM selected_runs($run, $label, $module) AS c, since AS s
+    WHERE c.import_id < s.import_id
+),
+chosen AS (
+    SELECT r.run_id, p.before_run_id, r.import_id, p.module, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
+    FROM run_pairs(NULL, NULL, $run, $label, $module, $since) AS p
+    JOIN runs AS r ON r.run_id = p.after_run_id
 )
 SELECT
     c.module,
     c.run_id,
-    CASE WHEN k.content_sha256 IS NOT NULL THEN 'again' WHEN e.run_id IS NULL THEN 'new' ELSE 'changed' END AS status,
+    CASE WHEN k.content_sha256 IS NOT NULL THEN 'again' WHEN c.before_run_id IS NULL THEN 'new' ELSE 'changed' END AS status,
     c.bytes AS peak_bytes,
     c.bytes - e.bytes AS change_bytes,
     100.0 * (c.bytes - e.bytes) / nullif(e.bytes, 0) AS change_percent,
-    e.run_id AS earlier_run_id,
+    c.before_run_id AS earlier_run_id,
     c.import_id,
     c.dump_dir
 FROM chosen AS c
-JOIN since AS s ON c.import_id >= s.import_id
-LEFT JOIN earlier AS e ON e.module = c.module AND e.backend IS NOT DISTINCT FROM c.backend
+LEFT JOIN (SELECT r.run_id, coalesce(r.peak_bytes, r.total_bytes) AS bytes FROM runs AS r) AS e ON e.run_id = c.before_run_id
 LEFT JOIN known AS k ON k.content_sha256 = c.content_sha256
 ORDER BY CASE status WHEN 'changed' THEN 0 WHEN 'new' THEN 1 ELSE 2 END, abs(change_bytes) DESC NULLS LAST,
     c.bytes DESC NULLS LAST, c.run_id

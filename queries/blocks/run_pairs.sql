@@ -1,16 +1,88 @@
--- title: Pairs of runs of the same module and backend, one of each side, to compare two versions.
--- note: The sides are those of compared_runs. Of several runs of a module on a side, the one of the newest import with the
---   highest peak stands for it.
+-- title: Pairs of runs of the same module, one of each side, to compare two versions.
+-- note: The sides are those of compared_runs. Modules are paired by name, backend and entry signature, then those that are
+--   left by parameters, then by name: of each the runs of its newest import, the k-th with the k-th in order of directory
+--   and file. Where each side was named and is one run, the two are a pair, whatever their names. What has no partner has a row too.
 -- column module VARCHAR: Module name; the file's stem where it names none.
 -- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown.
--- column before_run_id BIGINT: Run of the first side.
--- column after_run_id BIGINT: Run of the second side.
-CREATE OR REPLACE MACRO run_pairs(before, after, run := NULL, label := NULL, module := NULL) AS TABLE
+-- column before_run_id BIGINT: Run of the first side; NULL where only the second has the module.
+-- column after_run_id BIGINT: Run of the second side; NULL where only the first has the module.
+-- column paired_by VARCHAR: signature, parameters, name or only run; NULL without a partner.
+CREATE OR REPLACE MACRO run_pairs(before, after, run := NULL, label := NULL, module := NULL, since := NULL) AS TABLE
+WITH RECURSIVE sides AS MATERIALIZED (
+    SELECT unnest([s.is_before, s.is_after]) AS stands, unnest([false, true]) AS is_after, s.* EXCLUDE (is_before, is_after)
+    FROM compared_runs(before, after, run, label, module, since) AS s
+    WHERE s.is_before OR s.is_after
+),
+parameters AS (
+    SELECT a.run_id, string_agg(shapes_only(a.parameter_shape), ', ' ORDER BY a.parameter_number) AS shapes
+    FROM allocations AS a
+    WHERE a.parameter_shape_index = '{}' AND a.run_id IN (SELECT s.run_id FROM sides AS s)
+    GROUP BY a.run_id
+),
+keyed AS (
+    SELECT
+        s.run_id,
+        s.import_id,
+        s.is_after,
+        s.module,
+        s.backend,
+        (s.module, s.backend, p.shapes, h.layout) AS signature,
+        [
+            -- A NULL is no key.
+            'signature of ' || concat_ws('|', s.module, s.backend, p.shapes) || '|' || h.layout,
+            'parameters of ' || concat_ws('|', s.module, s.backend) || '|' || coalesce(p.shapes, ''),
+            'name of ' || concat_ws('|', s.module, s.backend),
+            CASE WHEN before IS NOT NULL AND after IS NOT NULL AND count(*) OVER (PARTITION BY s.is_after) = 1 THEN 'only run' END
+        ] AS keys,
+        row_number() OVER (ORDER BY r.dump_dir, r.module_id, r.dump_time, r.stem, r.run_id) AS place
+    FROM sides AS s
+    JOIN runs AS r ON r.run_id = s.run_id
+    LEFT JOIN parameters AS p ON p.run_id = s.run_id
+    LEFT JOIN (
+        -- The braces around the whole would pass for those of a layout.
+        SELECT m.run_id, shapes_only(substr(m.entry_computation_layout, 2, length(m.entry_computation_layout) - 2)) AS layout
+        FROM hlo_modules AS m
+    ) AS h ON h.run_id = s.run_id
+    WHERE s.stands
+    QUALIFY s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.module, s.backend, p.shapes, h.layout)
+),
+steps AS (
+    SELECT 0 AS step, k.* EXCLUDE (signature), NULL::VARCHAR AS "key", 0::BIGINT AS nth, false AS is_paired
+    FROM keyed AS k
+    UNION ALL
+    SELECT
+        n.step,
+        n.run_id,
+        n.import_id,
+        n.is_after,
+        n.module,
+        n.backend,
+        n.keys,
+        n.place,
+        n."key",
+        n.nth,
+        n."key" IS NOT NULL AND n.is_newest AND count(*) OVER (PARTITION BY n."key", n.is_newest, n.nth) = 2
+    FROM (
+        SELECT
+            w.*,
+            row_number() OVER (PARTITION BY w.is_after, w."key", w.is_newest ORDER BY w.place) AS nth
+        FROM (
+            SELECT
+                s.step + 1 AS step,
+                s.* EXCLUDE (step, "key", nth, is_paired),
+                s.keys[s.step + 1] AS "key",
+                s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.keys[s.step + 1]) AS is_newest
+            FROM steps AS s
+            WHERE NOT s.is_paired AND s.step < 4
+        ) AS w
+    ) AS n
+)
 SELECT
-    s.module,
-    s.backend,
-    arg_max(s.run_id, (s.import_id, s.bytes, -s.run_id)) FILTER (s.is_before) AS before_run_id,
-    arg_max(s.run_id, (s.import_id, s.bytes, -s.run_id)) FILTER (s.is_after) AS after_run_id
-FROM compared_runs(before, after, run, label, module) AS s
-GROUP BY s.module, s.backend
-HAVING bool_or(s.is_before) AND bool_or(s.is_after);
+    any_value(t.module ORDER BY t.is_after DESC) AS module,
+    any_value(t.backend ORDER BY t.is_after DESC) AS backend,
+    max(t.run_id) FILTER (NOT t.is_after) AS before_run_id,
+    max(t.run_id) FILTER (t.is_after) AS after_run_id,
+    CASE WHEN bool_or(t.is_paired) THEN ['signature', 'parameters', 'name', 'only run'][any_value(t.step)] END AS paired_by
+FROM steps AS t
+WHERE t.is_paired OR t.step = 4
+GROUP BY t.step, t."key", t.nth, t.is_paired, CASE WHEN NOT t.is_paired THEN (t.is_after, t.run_id) END;

@@ -64,7 +64,11 @@ CASES: dict[str, list[Case]] = {
         (("allocation_index", "allocation_bytes", "value"), {"allocation": 19}, [(19, 0, None)]),
     ],
     "buffer_changes": [
-        (("change",), {"before": "1", "after": "2"}, []),  # no module name is in both
+        (("change",), {"before": "1,3", "after": "2,4"}, []),  # no module name is in both
+        (("change",), {"before": "1", "after": "1"}, []),  # nothing changed
+    ],
+    "diff": [
+        (("change",), {"before": "1,3", "after": "2,4"}, []),  # no module name is in both
         (("change",), {"before": "1", "after": "1"}, []),  # nothing changed
     ],
     "collectives": [

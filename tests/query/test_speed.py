@@ -21,6 +21,7 @@ from tests.support.query_databases import load_demonstration
 MORE_VALUES: dict[str, dict[str, str]] = {
     "peak_growth": {"before": "batch=8", "after": "batch=32"},
     "buffer_changes": {"before": "set=devices", "after": "set=devices"},
+    "diff": {"before": "10", "after": "29"},
     "largest_live_out": {"by": "tiling"},
     "in_place": {"verdict": "copied"},
     "donation": {"status": "missed"},
@@ -176,6 +177,15 @@ def test_no_join_multiplies(deep: duckdb.DuckDBPyConnection, name: str, tmp_path
     for given in (values, everything):
         plan = run_profiled(deep, query.sql, given, tmp_path)
         assert faults(plan, count_largest(deep)) == []
+
+
+def test_matching_two_deep_runs_does_not_multiply(deep: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """2,000 buffers of equal operation and dimensions are numbered, not joined with each other."""
+    other = deep.execute("SELECT max(run_id) FROM runs WHERE run_id < ? AND has_ranges", [DEEP]).fetchone()
+    assert other is not None
+    query = shipped().load("diff")
+    values = bind(query, {"before": str(DEEP), "after": str(other[0])})
+    assert faults(run_profiled(deep, query.sql, values, tmp_path), count_largest(deep)) == []
 
 
 @pytest.mark.parametrize(
