@@ -6,18 +6,19 @@
 --   Disagreements come first.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, total_agrees, peak_agrees, understated_percent, module, peak_bytes, live_at_printed_bytes
 -- column run_id BIGINT: number of the run
--- column total_agrees BOOLEAN: sum of allocations equals the printed total; NULL where none is printed
--- column peak_agrees BOOLEAN: the printed slot is a peak; NULL where none is printed
--- column understated_percent DOUBLE [percent]: how far the printed slot is below the peak
--- column live_at_printed_bytes BIGINT [bytes]: bytes live at the printed slot
+-- column total_agrees BOOLEAN as total_ok: sum of allocations equals the printed total; NULL where none is printed
+-- column peak_agrees BOOLEAN as peak_ok: the printed slot is a peak; NULL where none is printed
+-- column understated_percent DOUBLE [percent] as low_by: how far the printed slot is below the peak
+-- column live_at_printed_bytes BIGINT [bytes] as at_printed: bytes live at the printed slot
 -- column peak_bytes BIGINT [bytes]: bytes live at the peak
 -- column module VARCHAR: module of the run
--- column printed_total_bytes BIGINT [bytes]: total as printed
+-- column printed_total_bytes BIGINT [bytes] as total_said: total as printed
 -- column total_bytes BIGINT [bytes]: sum of allocations
--- column printed_peak_time BIGINT [slots]: slot of the peak as printed
+-- column printed_peak_time BIGINT [slots] as time_said: slot of the peak as printed
 -- column peak_time BIGINT [slots]: slot of the peak
--- column printed_peak_bytes BIGINT [bytes]: sum of the printed peak list, unpadded
+-- column printed_peak_bytes BIGINT [bytes] as peak_said: sum of the printed peak list, unpadded
 PREPARE agreement AS
 WITH at_printed AS (
     SELECT

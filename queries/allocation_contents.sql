@@ -6,8 +6,9 @@
 -- example: --allocation 4
 -- parameter allocation BIGINT = NULL: number of the allocation
 -- parameter top BIGINT = 50: rows to show, largest values first
+-- key: run_id, allocation_index, size_bytes, offset_bytes, value, source, shape, op_name
 -- column run_id BIGINT: number of the run
--- column allocation_index BIGINT: number of the allocation
+-- column allocation_index BIGINT as alloc: number of the allocation
 -- column size_bytes BIGINT [bytes]: size of the value
 -- column offset_bytes BIGINT [bytes]: where the value starts
 -- column value VARCHAR: the value; NULL for an allocation without values
@@ -15,8 +16,8 @@
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
--- column start_time BIGINT [slots]: first slot at which it is live; NULL without a live range
--- column end_time BIGINT [slots]: last slot at which it is live
+-- column start_time BIGINT [slots] as start: first slot at which it is live; NULL without a live range
+-- column end_time BIGINT [slots] as end: last slot at which it is live
 -- column allocation_bytes BIGINT [bytes]: its size
 -- column kind VARCHAR: its kind
 -- column color BIGINT: its memory space

@@ -8,18 +8,19 @@
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = 20: rows to show
+-- key: change, change_bytes, before_bytes, after_bytes, opcode, shape, op_name, module
 -- column module VARCHAR: module
 -- column change VARCHAR: new, gone, grown or shrunk
--- column change_bytes BIGINT [bytes]: bytes at the peak after minus before
+-- column change_bytes BIGINT [bytes] as by: bytes at the peak after minus before
 -- column before_bytes BIGINT [bytes]: bytes at the peak before
 -- column after_bytes BIGINT [bytes]: bytes at the peak after
--- column before_values BIGINT [count]: values before
--- column after_values BIGINT [count]: values after
+-- column before_values BIGINT [count] as n_before: values before
+-- column after_values BIGINT [count] as n_after: values after
 -- column opcode VARCHAR: opcode of the defining instruction
 -- column shape VARCHAR: shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
--- column before_run_id BIGINT: run compared from
--- column after_run_id BIGINT: run compared to
+-- column before_run_id BIGINT as run_before: run compared from
+-- column after_run_id BIGINT as run_after: run compared to
 PREPARE buffer_changes AS
 WITH described AS (
     SELECT m.before_run_id, m.after_run_id, m.before_peak_bytes, m.after_peak_bytes, v.opcode, v.shape, v.op_name

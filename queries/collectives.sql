@@ -6,10 +6,11 @@
 --   A row is a value; values can share memory, so do not add up sizes. Bytes at the peak count each byte once.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, collective, size_bytes, bytes_at_peak, value, source, shape, op_name
 -- column run_id BIGINT: number of the run
 -- column collective VARCHAR: kind of collective, several joined by +; NULL where the name gives none
 -- column size_bytes BIGINT [bytes]: size of the buffer
--- column bytes_at_peak BIGINT [bytes]: its bytes at the peak; NULL without live ranges
+-- column bytes_at_peak BIGINT [bytes] as at_peak: its bytes at the peak; NULL without live ranges
 -- column value VARCHAR: the buffer
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column shape VARCHAR: its shape with layout

@@ -4,14 +4,15 @@
 -- note: Since jaxlib 0.11 a dump lists such reuse; a separate color for temporaries on a GPU shows here as well.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, size_bytes, value_color, allocation_color, value, shape, op_name, printed, module
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the buffer
--- column value_color BIGINT: color of the buffer
--- column allocation_color BIGINT: color of the allocation
+-- column value_color BIGINT as color: color of the buffer
+-- column allocation_color BIGINT as lies_in: color of the allocation
 -- column printed BOOLEAN: the dump lists it as reuse by a different color
 -- column value VARCHAR: the buffer
 -- column shape VARCHAR: its shape with layout
--- column allocation_index BIGINT: number of the allocation
+-- column allocation_index BIGINT as alloc: number of the allocation
 -- column kind VARCHAR: kind of the allocation
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column module VARCHAR: module of the run

@@ -4,14 +4,15 @@
 -- note: A row is an allocation, with the largest constant in it. Not every backend puts constants in allocations of their own.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, size_bytes, percent, value, shape, source, op_name
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the allocation
--- column percent DOUBLE [percent]: share of all allocations of the run
+-- column percent DOUBLE [share]: share of all allocations of the run
 -- column value VARCHAR: the constant
 -- column shape VARCHAR: its shape with layout
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
--- column allocation_index BIGINT: number of the allocation
+-- column allocation_index BIGINT as alloc: number of the allocation
 -- column color BIGINT: memory space
 -- column module VARCHAR: module of the run
 PREPARE constants AS

@@ -11,9 +11,10 @@
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = NULL: rows to show; fewer than all do not add up
+-- key: change, change_bytes, buffers, source, op_name, before_shape, after_shape, confidence, module
 -- column module VARCHAR: module
 -- column change VARCHAR: new, gone, resized, now live, no longer live, shared or replaced
--- column change_bytes BIGINT [bytes]: bytes at the peak after minus before
+-- column change_bytes BIGINT [bytes] as by: bytes at the peak after minus before
 -- column buffers BIGINT [count]: buffers that were folded into the row
 -- column confidence VARCHAR: same, likely or guess: how sure the match is, or that there is none
 -- column op_name VARCHAR: name that the framework gave the operation, without function and what a release adds
@@ -26,8 +27,8 @@
 -- column kind VARCHAR: kind of the allocation
 -- column color BIGINT: memory space of the allocation
 -- column value VARCHAR: name of the value, in a folded row without its number
--- column before_run_id BIGINT: run compared from
--- column after_run_id BIGINT: run compared to
+-- column before_run_id BIGINT as run_before: run compared from
+-- column after_run_id BIGINT as run_after: run compared to
 PREPARE diff AS
 WITH matched AS MATERIALIZED (
     SELECT m.*

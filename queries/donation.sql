@@ -8,17 +8,18 @@
 -- example: --status missed
 -- parameter top BIGINT = 50: rows to show
 -- parameter status VARCHAR = 'all' in (all, honoured, unused, missed, no fit): only these
+-- key: run_id, status, size_bytes, parameter_number, name, result, declared, shape
 -- column run_id BIGINT: number of the run
 -- column status VARCHAR: honoured, unused, missed or no fit
 -- column size_bytes BIGINT [bytes]: size of the parameter's allocation
--- column parameter_number BIGINT: number of the parameter, from 0
+-- column parameter_number BIGINT as param: number of the parameter, from 0
 -- column name VARCHAR: name that the program gave it, else its instruction
 -- column result VARCHAR: value that shares its memory, or that could have
 -- column declared VARCHAR: may or must, as the module's input_output_alias declares; donor, for any result (buffer_donor);
 --   none; NULL without HLO
 -- column shape VARCHAR: shape of the parameter
--- column parameter_index VARCHAR: which part of the parameter; {} is the whole
--- column allocation_index BIGINT: number of the parameter's allocation
+-- column parameter_index VARCHAR as part: which part of the parameter; {} is the whole
+-- column allocation_index BIGINT as alloc: number of the parameter's allocation
 -- column module VARCHAR: module of the run
 PREPARE donation AS
 WITH shown AS (

@@ -4,13 +4,14 @@
 -- note: XLA stamps no version on a dump; a format is the list of features that its text showed.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: runs, backend, features, without_uses, without_ranges
 -- column runs BIGINT [count]: runs of this format
--- column without_uses BIGINT [count]: of these, runs without positions and uses
--- column without_ranges BIGINT [count]: of these, runs without live ranges
+-- column without_uses BIGINT [count] as no_uses: of these, runs without positions and uses
+-- column without_ranges BIGINT [count] as no_ranges: of these, runs without live ranges
 -- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown
 -- column features VARCHAR: features, in alphabetical order
--- column example_run_id BIGINT: first run of this format
--- column example VARCHAR: its module
+-- column example_run_id BIGINT as e.g._run: first run of this format
+-- column example VARCHAR as e.g.: its module
 PREPARE dump_formats AS
 SELECT
     count(*) AS runs,

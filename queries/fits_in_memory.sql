@@ -9,12 +9,13 @@
 -- parameter gib DOUBLE = 16: size of the memory, GiB (2^30 bytes)
 -- parameter color BIGINT = 0: memory space that lies in it; 0 is the main one
 -- parameter top BIGINT = 20: rows to show
+-- key: module, run_id, fits, needed_bytes, headroom_bytes, percent
 -- column module VARCHAR: module
 -- column run_id BIGINT: number of the run
 -- column fits BOOLEAN: needed is at most the limit
 -- column needed_bytes BIGINT [bytes]: sum of the allocations of all colors in that memory
 -- column headroom_bytes BIGINT [bytes]: limit minus needed; negative if it does not fit
--- column percent DOUBLE [percent]: needed as a share of the limit
+-- column percent DOUBLE [share]: needed as a share of the limit
 -- column space VARCHAR: name of the memory space asked for, NULL if unknown
 -- column color BIGINT: memory space asked for
 -- column memory VARCHAR: physical memory that it lies in, NULL if unknown

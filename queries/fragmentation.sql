@@ -7,18 +7,19 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter color BIGINT = NULL: only arenas of this memory space
+-- key: run_id, allocation_index, arena_bytes, least_percent, most_percent, unused_least_bytes, module
 -- column run_id BIGINT: number of the run
--- column allocation_index BIGINT: number of the arena
+-- column allocation_index BIGINT as alloc: number of the arena
 -- column color BIGINT: memory space
 -- column arena_bytes BIGINT [bytes]: size of the arena
--- column unused_least_bytes BIGINT [bytes]: arena minus peak, lower bound of the fragmentation
--- column unused_most_bytes BIGINT [bytes]: arena minus released peak, upper bound of the fragmentation
--- column least_percent DOUBLE [percent]: lower bound as a share of the arena
--- column most_percent DOUBLE [percent]: upper bound as a share of the arena
+-- column unused_least_bytes BIGINT [bytes] as unused: arena minus peak, lower bound of the fragmentation
+-- column unused_most_bytes BIGINT [bytes] as to: arena minus released peak, upper bound of the fragmentation
+-- column least_percent DOUBLE [share] as share: lower bound as a share of the arena
+-- column most_percent DOUBLE [share] as to_share: upper bound as a share of the arena
 -- column peak_bytes BIGINT [bytes]: most bytes live in the arena, closed ranges
--- column released_peak_bytes BIGINT [bytes]: most bytes live in the arena, half-open ranges
+-- column released_peak_bytes BIGINT [bytes] as peak_half: most bytes live in the arena, half-open ranges
 -- column reuse DOUBLE [ratio]: sum of the sizes of all values placed in it, over its size
--- column packed_values BIGINT [count]: values placed in it
+-- column packed_values BIGINT [count] as values: values placed in it
 -- column module VARCHAR: module of the run
 PREPARE fragmentation AS
 SELECT

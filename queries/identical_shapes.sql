@@ -6,6 +6,7 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_buffers BIGINT = 2: fewest buffers of a shape
+-- key: run_id, buffers, bytes, each_bytes, shape, names, opcodes, module
 -- column run_id BIGINT: number of the run
 -- column buffers BIGINT [count]: buffers of this shape at the peak
 -- column bytes BIGINT [bytes]: their bytes

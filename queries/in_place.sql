@@ -9,6 +9,7 @@
 -- parameter top BIGINT = 20: rows to show
 -- parameter verdict VARCHAR = 'all' in (all, in place, copied): only these
 -- parameter min_bytes BIGINT [bytes] = 0: smallest result to show
+-- key: run_id, verdict, size_bytes, value, operand, shape, source, op_name
 -- column run_id BIGINT: number of the run
 -- column verdict VARCHAR: in place or copied; NULL if unknown
 -- column size_bytes BIGINT [bytes]: size of the result

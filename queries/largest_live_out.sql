@@ -8,6 +8,7 @@
 -- parameter by VARCHAR = 'all' in (all, color, tiling): rank all together, or within each color or tiling
 -- parameter color BIGINT = NULL: only this memory space
 -- parameter tiling VARCHAR = NULL: only this tiling, e.g. 'T(8,128)'; 'none' for untiled
+-- key: run_id, size_bytes, tiling, color, shape, value, source, op_name, module
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the allocation
 -- column color BIGINT: memory space
@@ -19,7 +20,7 @@
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column space VARCHAR: name of the memory space, NULL if unknown
--- column allocation_index BIGINT: number of the allocation
+-- column allocation_index BIGINT as alloc: number of the allocation
 -- column module VARCHAR: module of the run
 PREPARE largest_live_out AS
 WITH shown AS (

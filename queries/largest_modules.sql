@@ -6,6 +6,7 @@
 -- example: --top 5 --by temp
 -- parameter top BIGINT = 20: rows to show
 -- parameter by VARCHAR = 'total' in (total, peak, temp, argument, result): what to rank by
+-- key: module, run_id, total_bytes, peak_bytes, temp_bytes, argument_bytes, result_bytes
 -- column module VARCHAR: module
 -- column run_id BIGINT: number of the run
 -- column total_bytes BIGINT [bytes]: sum of all allocations

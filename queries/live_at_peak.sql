@@ -7,9 +7,10 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter color BIGINT = NULL: only this memory space
+-- key: run_id, bytes, percent, value, source, shape, op_name, module
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes at the peak, padding included
--- column percent DOUBLE [percent]: share of the run's peak
+-- column percent DOUBLE [share]: share of the run's peak
 -- column value VARCHAR: what is live
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation

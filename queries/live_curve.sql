@@ -8,6 +8,7 @@
 -- parameter peaks BOOLEAN = false: only local peaks
 -- parameter color BIGINT = NULL: only this memory space
 -- parameter top BIGINT = NULL: rows to show, from the start of the program
+-- key: run_id, time, live_bytes, local_peak, instruction
 -- column run_id BIGINT: number of the run
 -- column time BIGINT [slots]: slot of the schedule
 -- column live_bytes BIGINT [bytes]: bytes live

@@ -5,13 +5,14 @@
 --   load is no run: --run and --label select nothing here, --module looks at the file's name.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: file, line, message
 -- column file VARCHAR: file at fault
 -- column line BIGINT: line in it, from 1
 -- column message VARCHAR: what failed and what to do
 -- column kind VARCHAR: rule that failed, one word
 -- column section VARCHAR: section of the dump
 -- column import_id BIGINT: import that rejected it last
--- column started_at TIMESTAMP: when that import started, UTC
+-- column started_at TIMESTAMP as started: when that import started, UTC
 -- column text VARCHAR: the text concerned
 PREPARE load_failures AS
 SELECT j.file, j.line, j.message, j.kind, j.section, j.import_id, i.started_at, j.text

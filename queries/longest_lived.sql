@@ -9,6 +9,7 @@
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_bytes BIGINT [bytes] = 0: smallest buffer to show
 -- parameter donated BOOLEAN = false: also results in the memory of donated parameters
+-- key: run_id, size_bytes, slots, value, last_use, source, op_name, shape
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the buffer
 -- column slots BIGINT [slots]: slots in which it is live
@@ -17,10 +18,10 @@
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column shape VARCHAR: its shape with layout
--- column percent DOUBLE [percent]: slots as a share of the schedule
+-- column percent DOUBLE [share]: slots as a share of the schedule
 -- column live_out BOOLEAN: its allocation leaves the program
--- column start_time BIGINT [slots]: first slot at which it is live
--- column end_time BIGINT [slots]: last slot at which it is live
+-- column start_time BIGINT [slots] as start: first slot at which it is live
+-- column end_time BIGINT [slots] as end: last slot at which it is live
 -- column opcode VARCHAR: opcode of its instruction
 -- column module VARCHAR: module of the run
 PREPARE longest_lived AS

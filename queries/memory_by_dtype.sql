@@ -5,15 +5,16 @@
 -- note: Bytes live at the peak, each byte once, padding included. The module with the highest peak comes first.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, bytes, percent, dtype, values, largest, shape, module
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes live at the peak
--- column percent DOUBLE [percent]: share of the run's peak
+-- column percent DOUBLE [share]: share of the run's peak
 -- column dtype VARCHAR: element type; tuple for tables of pointers
 -- column values BIGINT [count]: values
 -- column largest VARCHAR: the largest of them
 -- column shape VARCHAR: shape of the largest
 -- column module VARCHAR: module of the run
--- column largest_bytes BIGINT [bytes]: bytes of the largest of them
+-- column largest_bytes BIGINT [bytes] as its_size: bytes of the largest of them
 PREPARE memory_by_dtype AS
 WITH chosen AS (
     -- Every run gives at least one row, so no more than the $top highest peaks can be shown.

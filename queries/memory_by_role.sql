@@ -5,10 +5,11 @@
 --   own. Thread-local scratch is in the dump's total though a device never allocates it.
 -- example: --top 5
 -- parameter top BIGINT = 50: rows to show
+-- key: run_id, role, bytes, percent, allocations, module
 -- column run_id BIGINT: number of the run
 -- column role VARCHAR: argument, donated argument, result, temporary, constant or thread-local
 -- column bytes BIGINT [bytes]: sum of the allocations
--- column percent DOUBLE [percent]: share of the run's total
+-- column percent DOUBLE [share]: share of the run's total
 -- column allocations BIGINT [count]: allocations
 -- column module VARCHAR: module of the run
 -- column largest_bytes BIGINT [bytes]: largest allocation

@@ -10,14 +10,15 @@
 -- parameter top BIGINT = 20: rows to show
 -- parameter by VARCHAR = 'line' in (line, file, op_name, scope): what to add up by
 -- parameter inherited BOOLEAN = true: inherited source lines own memory too; op_names are never inherited
+-- key: run_id, bytes, percent, owner, values, largest, module
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes live at the peak
--- column percent DOUBLE [percent]: share of the run's peak
+-- column percent DOUBLE [share]: share of the run's peak
 -- column owner VARCHAR: source line, file, operation name or scope; NULL where the dump names none
 -- column values BIGINT [count]: values
 -- column largest VARCHAR: the largest of them
 -- column module VARCHAR: module of the run
--- column largest_bytes BIGINT [bytes]: bytes of the largest of them
+-- column largest_bytes BIGINT [bytes] as its_size: bytes of the largest of them
 -- column own_bytes BIGINT [bytes]: bytes whose instruction names its source line itself
 -- column fused_bytes BIGINT [bytes]: bytes with the line of the computation that the instruction calls
 -- column operand_bytes BIGINT [bytes]: bytes with the line of what the value is made from

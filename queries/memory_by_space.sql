@@ -5,16 +5,17 @@
 --   has a column of its own. The names of memory spaces depend on the backend; unknown ones are NULL.
 -- example: --top 5
 -- parameter top BIGINT = 50: rows to show
+-- key: run_id, color, space, bytes, percent, memory, module
 -- column run_id BIGINT: number of the run
 -- column color BIGINT: memory space
 -- column space VARCHAR: its name
 -- column place VARCHAR: host or device
 -- column memory VARCHAR: physical memory that it lies in; colors of one memory share its bytes
 -- column bytes BIGINT [bytes]: allocations without thread-local ones
--- column percent DOUBLE [percent]: share of the run's allocations without thread-local ones
+-- column percent DOUBLE [share]: share of the run's allocations without thread-local ones
 -- column module VARCHAR: module of the run
 -- column temp_bytes BIGINT [bytes]: temporary arenas, part of bytes
--- column thread_local_bytes BIGINT [bytes]: thread-local allocations
+-- column thread_local_bytes BIGINT [bytes] as scratch: thread-local allocations
 -- column allocations BIGINT [count]: allocations
 PREPARE memory_by_space AS
 SELECT

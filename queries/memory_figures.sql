@@ -6,14 +6,15 @@
 --   at one slot. Thread-local scratch and pointer tables of tuples in arenas are in the first, and not in the second.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, total_bytes, resident_peak_bytes, peak_bytes, module
 -- column run_id BIGINT: number of the run
 -- column total_bytes BIGINT [bytes]: all allocations of all memory spaces
--- column resident_peak_bytes BIGINT [bytes]: XProf's peak heap, color 0; NULL where it is not told what is live in arenas
--- column peak_bytes BIGINT [bytes]: most bytes live at one slot, all memory spaces; NULL without live ranges
--- column main_bytes BIGINT [bytes]: part of total_bytes in color 0
--- column thread_local_bytes BIGINT [bytes]: part of main_bytes that is thread-local scratch
+-- column resident_peak_bytes BIGINT [bytes] as resident: XProf's peak heap, color 0; NULL where it is not told what is live in arenas
+-- column peak_bytes BIGINT [bytes] as live_peak: most bytes live at one slot, all memory spaces; NULL without live ranges
+-- column main_bytes BIGINT [bytes] as color_0: part of total_bytes in color 0
+-- column thread_local_bytes BIGINT [bytes] as scratch: part of main_bytes that is thread-local scratch
 -- column arena_bytes BIGINT [bytes]: part of main_bytes that is arenas, used and free
--- column tuple_table_bytes BIGINT [bytes]: sizes of the pointer tables in these arenas
+-- column tuple_table_bytes BIGINT [bytes] as tuples: sizes of the pointer tables in these arenas
 -- column module VARCHAR: module of the run
 PREPARE memory_figures AS
 WITH figures AS (

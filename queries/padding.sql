@@ -7,18 +7,19 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter tiling VARCHAR = NULL: only this tiling, e.g. 'T(8,128)'
+-- key: run_id, padding_at_peak_bytes, padding_bytes, expansion, tiling, shape, buffers, example, module
 -- column run_id BIGINT: number of the run
--- column padding_at_peak_bytes BIGINT [bytes]: padding live at the peak of the run
+-- column padding_at_peak_bytes BIGINT [bytes] as at_peak: padding live at the peak of the run
 -- column padding_bytes BIGINT [bytes]: padding of one buffer
 -- column expansion DOUBLE [ratio]: allocated size over logical size
 -- column buffers BIGINT [count]: buffers of this shape in the module
 -- column tiling VARCHAR: tiles of the layout, NULL if not tiled
 -- column shape VARCHAR: shape with layout
--- column example VARCHAR: one value of this shape
+-- column example VARCHAR as e.g.: one value of this shape
 -- column size_bytes BIGINT [bytes]: allocated size of one buffer
 -- column logical_bytes BIGINT [bytes]: size of one buffer without padding
 -- column module VARCHAR: module of the run
--- column dynamic_size_bytes BIGINT [bytes]: actual sizes that one buffer of a bounded dynamic shape keeps, beyond the padding
+-- column dynamic_size_bytes BIGINT [bytes] as dyn_sizes: actual sizes that one buffer of a bounded dynamic shape keeps, beyond the padding
 PREPARE padding AS
 WITH padded AS (
     SELECT

@@ -7,6 +7,7 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter color BIGINT = NULL: only this memory space
+-- key: module, run_id, color, peak_bytes, space, allocated_bytes, run_peak_bytes
 -- column module VARCHAR: module
 -- column run_id BIGINT: number of the run
 -- column color BIGINT: memory space

@@ -8,16 +8,17 @@
 -- parameter before VARCHAR = NULL: runs to compare from
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = 20: rows to show
+-- key: module, change_bytes, change_percent, before_peak_bytes, after_peak_bytes
 -- column module VARCHAR: module
--- column change_bytes BIGINT [bytes]: growth of the peak; NULL where a side has no ranges
--- column change_percent DOUBLE [percent]: growth of the peak
--- column before_peak_bytes BIGINT [bytes]: peak before
--- column after_peak_bytes BIGINT [bytes]: peak after
--- column change_total_bytes BIGINT [bytes]: growth of the sum of allocations
--- column before_total_bytes BIGINT [bytes]: sum of allocations before
--- column after_total_bytes BIGINT [bytes]: sum of allocations after
--- column before_run_id BIGINT: run compared from
--- column after_run_id BIGINT: run compared to
+-- column change_bytes BIGINT [bytes] as by: growth of the peak; NULL where a side has no ranges
+-- column change_percent DOUBLE [percent] as percent: growth of the peak
+-- column before_peak_bytes BIGINT [bytes] as peak_was: peak before
+-- column after_peak_bytes BIGINT [bytes] as peak_is: peak after
+-- column change_total_bytes BIGINT [bytes] as total_by: growth of the sum of allocations
+-- column before_total_bytes BIGINT [bytes] as total_was: sum of allocations before
+-- column after_total_bytes BIGINT [bytes] as total_is: sum of allocations after
+-- column before_run_id BIGINT as run_was: run compared from
+-- column after_run_id BIGINT as run_is: run compared to
 PREPARE peak_growth AS
 SELECT
     p.module,

@@ -6,14 +6,15 @@
 -- example: --alarm-percent 5
 -- parameter alarm_percent DOUBLE = 10: growth from one import to the next that raises an alarm
 -- parameter top BIGINT = 50: rows to show
+-- key: module, import_id, alarm, peak_bytes, change_bytes, change_percent
 -- column module VARCHAR: module
 -- column import_id BIGINT: import
--- column started_at TIMESTAMP: when that import started, UTC
+-- column started_at TIMESTAMP as started: when that import started, UTC
 -- column alarm BOOLEAN: grew by more than the limit
 -- column peak_bytes BIGINT [bytes]: highest peak; the sum of allocations where a run has no ranges
--- column change_bytes BIGINT [bytes]: change since the import before; NULL for the first one
--- column change_percent DOUBLE [percent]: change since the import before
--- column since_first_percent DOUBLE [percent]: change since the first import
+-- column change_bytes BIGINT [bytes] as by: change since the import before; NULL for the first one
+-- column change_percent DOUBLE [percent] as percent: change since the import before
+-- column since_first_percent DOUBLE [percent] as in_all: change since the first import
 -- column run_id BIGINT: run with that peak
 -- column runs BIGINT [count]: runs of the module in that import
 -- column backend VARCHAR: cpu, gpu or tpu; NULL if unknown

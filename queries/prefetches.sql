@@ -6,19 +6,20 @@
 --   flight count instructions, not time.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, size_bytes, from_color, to_color, value, slots_in_flight, held_slots, first_use, source, shape
 -- column run_id BIGINT: number of the run
 -- column size_bytes BIGINT [bytes]: size of the copy
--- column from_color BIGINT: memory space copied from, NULL if unknown
--- column to_color BIGINT: memory space copied to
+-- column from_color BIGINT as from: memory space copied from, NULL if unknown
+-- column to_color BIGINT as to: memory space copied to
 -- column value VARCHAR: the copy
--- column slots_in_flight BIGINT [slots]: instructions scheduled between start and done; neither of the two counts
--- column held_slots BIGINT [slots]: slots in which the copy takes up memory
+-- column slots_in_flight BIGINT [slots] as in_flight: instructions scheduled between start and done; neither of the two counts
+-- column held_slots BIGINT [slots] as held: slots in which the copy takes up memory
 -- column first_use VARCHAR: instruction that reads the copy first
 -- column source VARCHAR: value that is copied
--- column start_time BIGINT [slots]: slot of the start
--- column done_time BIGINT [slots]: slot of the done
--- column first_use_time BIGINT [slots]: slot of that instruction
--- column cross_program BOOLEAN: prefetched for the next execution of the program
+-- column start_time BIGINT [slots] as start: slot of the start
+-- column done_time BIGINT [slots] as done: slot of the done
+-- column first_use_time BIGINT [slots] as used: slot of that instruction
+-- column cross_program BOOLEAN as crosses: prefetched for the next execution of the program
 -- column shape VARCHAR: shape with layout
 -- column module VARCHAR: module of the run
 PREPARE prefetches AS

@@ -6,11 +6,12 @@
 -- example: --depth 2
 -- parameter depth BIGINT = NULL: deepest level to show; 0 shows the roots
 -- parameter top BIGINT = 50: rows to show
+-- key: run_id, node, total_bytes, own_bytes, percent
 -- column run_id BIGINT: number of the run
 -- column node VARCHAR: label, indented by depth
 -- column total_bytes BIGINT [bytes]: bytes of the node and below, unpadded
 -- column own_bytes BIGINT [bytes]: bytes of the node itself, unpadded
--- column percent DOUBLE [percent]: share of the printed peak
+-- column percent DOUBLE [share]: share of the printed peak
 -- column depth BIGINT: 0 for a root
 -- column module VARCHAR: module of the run
 PREPARE printed_peak_tree AS

@@ -4,6 +4,7 @@
 -- note: peak_bytes is the most that is live at one slot; total_bytes the sum of all allocations, which no device needs at once.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, module, backend, peak_bytes, total_bytes, labels, ingested_at
 -- column run_id BIGINT: number of the run
 -- column module VARCHAR: module name, or the file's stem where it names none
 -- column backend VARCHAR: cpu, gpu or tpu
@@ -13,7 +14,7 @@
 -- column target VARCHAR: target in the file name
 -- column buffers BIGINT [count]: values
 -- column module_id BIGINT: module number in the file name
--- column ingested_at TIMESTAMP: when it was loaded, UTC
+-- column ingested_at TIMESTAMP as loaded: when it was loaded, UTC
 -- column dump_dir VARCHAR: directory of the dump
 PREPARE recent_runs AS
 SELECT

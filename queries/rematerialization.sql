@@ -5,12 +5,13 @@
 --   Whether it helped is told by peak_growth between a run with and a run without it.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, xla_values, xla_at_peak_bytes, checkpoint_values, checkpoint_at_peak_bytes, largest_bytes, largest, module
 -- column run_id BIGINT: number of the run
--- column xla_values BIGINT [count]: values whose instruction XLA rematerialized
--- column xla_at_peak_bytes BIGINT [bytes]: bytes of those at the peak; NULL without live ranges
--- column checkpoint_values BIGINT [count]: values recomputed for jax.checkpoint; NULL where no operation name is told
--- column checkpoint_at_peak_bytes BIGINT [bytes]: bytes of those at the peak; NULL without live ranges
--- column largest_bytes BIGINT [bytes]: size of the largest recomputed value
+-- column xla_values BIGINT [count] as by_xla: values whose instruction XLA rematerialized
+-- column xla_at_peak_bytes BIGINT [bytes] as xla_peak: bytes of those at the peak; NULL without live ranges
+-- column checkpoint_values BIGINT [count] as by_jax: values recomputed for jax.checkpoint; NULL where no operation name is told
+-- column checkpoint_at_peak_bytes BIGINT [bytes] as jax_peak: bytes of those at the peak; NULL without live ranges
+-- column largest_bytes BIGINT [bytes] as its_size: size of the largest recomputed value
 -- column largest VARCHAR: the largest recomputed value
 -- column peak_bytes BIGINT [bytes]: peak of the run
 -- column module VARCHAR: module of the run

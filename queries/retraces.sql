@@ -6,14 +6,15 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_modules BIGINT = 2: fewest dumps of a name
+-- key: module, modules, contents, largest_run_id, largest_total_bytes, sum_total_bytes
 -- column module VARCHAR: module name
 -- column modules BIGINT [count]: dumps of that name
 -- column contents BIGINT [count]: of these, distinct contents
--- column largest_run_id BIGINT: run with the greatest sum of allocations
--- column largest_peak_bytes BIGINT [bytes]: highest peak among them
--- column largest_total_bytes BIGINT [bytes]: greatest sum of allocations among them
--- column sum_total_bytes BIGINT [bytes]: sum over all of them of their allocations
--- column smallest_total_bytes BIGINT [bytes]: least sum of allocations among them
+-- column largest_run_id BIGINT as largest: run with the greatest sum of allocations
+-- column largest_peak_bytes BIGINT [bytes] as peak: highest peak among them
+-- column largest_total_bytes BIGINT [bytes] as total: greatest sum of allocations among them
+-- column sum_total_bytes BIGINT [bytes] as sum: sum over all of them of their allocations
+-- column smallest_total_bytes BIGINT [bytes] as smallest: least sum of allocations among them
 -- column directories BIGINT [count]: dump directories that they are in
 PREPARE retraces AS
 SELECT

@@ -8,12 +8,13 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_runs BIGINT = 2: fewest runs of a program
+-- key: runs, contents, module, run_ids, based_on
 -- column fingerprint VARCHAR: fingerprint
 -- column runs BIGINT [count]: runs of this program
 -- column contents BIGINT [count]: distinct contents among them, byte by byte
 -- column module VARCHAR: one of the module names
 -- column based_on VARCHAR: what the fingerprint is of: protobuf, text (HLO text) or dump
--- column run_ids VARCHAR: the runs, at most 20
+-- column run_ids VARCHAR as which: the runs, at most 20
 -- column modules BIGINT [count]: distinct module names among them
 -- column total_bytes BIGINT [bytes]: sum of allocations of each
 PREPARE same_program AS

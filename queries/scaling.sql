@@ -7,15 +7,16 @@
 -- example: --key batch
 -- parameter key VARCHAR = NULL: label key with numbers as values; NULL takes the one with the most distinct numbers
 -- parameter top BIGINT = 20: rows to show
+-- key: module, key, from_value, to_value, from_bytes, to_bytes, exponent, bytes_per_unit
 -- column module VARCHAR: module
 -- column key VARCHAR: label key
 -- column points BIGINT [count]: distinct values of the label
--- column from_value DOUBLE: smallest value
--- column to_value DOUBLE: largest value
--- column from_bytes BIGINT [bytes]: memory at the smallest value
--- column to_bytes BIGINT [bytes]: memory at the largest value
+-- column from_value DOUBLE as from: smallest value
+-- column to_value DOUBLE as to: largest value
+-- column from_bytes BIGINT [bytes] as needs: memory at the smallest value
+-- column to_bytes BIGINT [bytes] as then: memory at the largest value
 -- column fixed_bytes BIGINT [bytes]: part that does not grow, by the line
--- column bytes_per_unit BIGINT [bytes]: growth for each unit of the label, by the line
+-- column bytes_per_unit BIGINT [bytes] as per_unit: growth for each unit of the label, by the line
 -- column r2 DOUBLE: how well the line fits, 1 is exact; NULL if the memory is constant
 -- column exponent DOUBLE: power of the label that the memory grows with
 PREPARE scaling AS

@@ -7,6 +7,7 @@
 --   slot as well. Without live ranges nothing is known of turns.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: run_id, saved_bytes, slot_bytes, turns, reuse, largest, shape, names
 -- column run_id BIGINT: number of the run
 -- column saved_bytes BIGINT [bytes]: sum of the sizes of the turns minus the slot; NULL without live ranges
 -- column slot_bytes BIGINT [bytes]: size of the largest value in the slot
@@ -15,12 +16,12 @@
 -- column largest VARCHAR: the largest value
 -- column shape VARCHAR: shape of the largest value
 -- column names VARCHAR: instructions of the values in order of their ids, at most 10
--- column allocation_index BIGINT: number of the allocation
+-- column allocation_index BIGINT as alloc: number of the allocation
 -- column offset_bytes BIGINT [bytes]: start within the allocation
 -- column kind VARCHAR: kind of the allocation
 -- column module VARCHAR: module of the run
 -- column turns BIGINT [count]: values that take turns, aliases apart
--- column alias_bytes BIGINT [bytes]: sum of the sizes of the values minus that of the turns
+-- column alias_bytes BIGINT [bytes] as aliased: sum of the sizes of the values minus that of the turns
 PREPARE shared_slots AS
 WITH shown AS MATERIALIZED (
     SELECT s.*, s.turn_bytes - s.slot_bytes AS saved_bytes

@@ -7,19 +7,20 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter color BIGINT = NULL: only arenas of this memory space
+-- key: run_id, bytes, percent, offset_bytes, value, source, shape, op_name
 -- column run_id BIGINT: number of the run
--- column allocation_index BIGINT: number of the arena
+-- column allocation_index BIGINT as alloc: number of the arena
 -- column bytes BIGINT [bytes]: bytes of the value at that slot
--- column percent DOUBLE [percent]: share of the arena
+-- column percent DOUBLE [share]: share of the arena
 -- column offset_bytes BIGINT [bytes]: where it starts in the arena
 -- column value VARCHAR: what lies there
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
 -- column shape VARCHAR: its shape with layout
--- column start_time BIGINT [slots]: first slot at which it is live
--- column end_time BIGINT [slots]: last slot at which it is live
--- column fullest_time BIGINT [slots]: slot at which the arena is fullest
+-- column start_time BIGINT [slots] as start: first slot at which it is live
+-- column end_time BIGINT [slots] as end: last slot at which it is live
+-- column fullest_time BIGINT [slots] as fullest: slot at which the arena is fullest
 -- column arena_bytes BIGINT [bytes]: size of the arena
 -- column color BIGINT: memory space
 -- column module VARCHAR: module of the run

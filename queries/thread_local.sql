@@ -4,10 +4,11 @@
 -- note: The dump's total counts it (4 KiB for each scalar on older TPU versions), though a device never allocates it.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
+-- key: module, run_id, thread_local_bytes, percent, total_bytes, allocations
 -- column module VARCHAR: module
 -- column run_id BIGINT: number of the run
--- column thread_local_bytes BIGINT [bytes]: sum of the thread-local allocations
--- column percent DOUBLE [percent]: share of the run's total
+-- column thread_local_bytes BIGINT [bytes] as scratch: sum of the thread-local allocations
+-- column percent DOUBLE [share]: share of the run's total
 -- column allocations BIGINT [count]: thread-local allocations
 -- column largest_bytes BIGINT [bytes]: largest of them
 -- column total_bytes BIGINT [bytes]: sum of all allocations of the run

@@ -7,15 +7,16 @@
 -- example: --value 'all-reduce*'
 -- parameter value VARCHAR = '*': name of the buffer, a glob
 -- parameter top BIGINT = 50: rows to show
+-- key: run_id, value, size_bytes, user, operand_number, time, shape
 -- column run_id BIGINT: number of the run
 -- column value VARCHAR: the buffer
 -- column size_bytes BIGINT [bytes]: its size
 -- column uses BIGINT [count]: uses of the buffer
 -- column user VARCHAR: instruction that uses it; NULL for a buffer without uses
--- column operand_number BIGINT: as which operand, from 0
+-- column operand_number BIGINT as operand: as which operand, from 0
 -- column time BIGINT [slots]: slot of that instruction; NULL inside of fusions and without a schedule
 -- column user_opcode VARCHAR: opcode of that instruction, NULL where it defines no value
--- column operand_index VARCHAR: which part of that operand
+-- column operand_index VARCHAR as part: which part of that operand
 -- column shape VARCHAR: shape of the buffer
 -- column module VARCHAR: module of the run
 PREPARE users_of AS

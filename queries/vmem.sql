@@ -7,16 +7,17 @@
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter color BIGINT = 1: memory space
+-- key: run_id, bytes, percent, value, shape, op_name
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes of the value at that slot
--- column percent DOUBLE [percent]: share of the bytes live in this memory space at that slot
+-- column percent DOUBLE [share]: share of the bytes live in this memory space at that slot
 -- column value VARCHAR: what lies there
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column opcode VARCHAR: opcode of its instruction
--- column start_time BIGINT [slots]: first slot at which it is live
--- column end_time BIGINT [slots]: last slot at which it is live
--- column fullest_time BIGINT [slots]: slot at which this memory space is fullest
+-- column start_time BIGINT [slots] as start: first slot at which it is live
+-- column end_time BIGINT [slots] as end: last slot at which it is live
+-- column fullest_time BIGINT [slots] as fullest: slot at which this memory space is fullest
 -- column allocated_bytes BIGINT [bytes]: allocations of this memory space
 -- column space VARCHAR: name of the memory space, NULL if unknown
 -- column module VARCHAR: module of the run

@@ -6,13 +6,14 @@
 -- example: --top 5
 -- parameter since BIGINT = NULL: first import to report; NULL is the last one that loaded something
 -- parameter top BIGINT = 50: rows to show
+-- key: module, run_id, status, peak_bytes, change_bytes, change_percent, dump_dir
 -- column module VARCHAR: module
 -- column run_id BIGINT: number of the run
 -- column status VARCHAR: new, changed or again
 -- column peak_bytes BIGINT [bytes]: peak; the sum of allocations where the run has no ranges
--- column change_bytes BIGINT [bytes]: change against the earlier run
--- column change_percent DOUBLE [percent]: change against the earlier run
--- column earlier_run_id BIGINT: run compared with
+-- column change_bytes BIGINT [bytes] as by: change against the earlier run
+-- column change_percent DOUBLE [percent] as percent: change against the earlier run
+-- column earlier_run_id BIGINT as against: run compared with
 -- column import_id BIGINT: import that loaded the run
 -- column dump_dir VARCHAR: directory of the dump
 PREPARE whats_new AS

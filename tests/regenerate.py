@@ -14,13 +14,16 @@ import duckdb
 from ingest.database.connect import open_database
 from ingest.database.reference import reference as tables_reference
 from ingest.query.catalog import shipped
-from ingest.query.docs import reference
+from ingest.query.docs import example_values, reference
 from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
+from ingest.query.result import Listed
 from ingest.query.run import bind, run_query
 from tests.support.query_databases import GOLDEN, TESTS, load_demonstration
 
 DOCS = TESTS.parent / "docs" / "queries.md"
+SCREENS = (80, 120, 200)
+"""Widths of the terminals that the golden screens show."""
 TABLES = TESTS.parent / "docs" / "tables.md"
 
 
@@ -29,6 +32,22 @@ def golden_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str
     out = io.StringIO()
     given = {"top": 50} if query.parameter("top") is not None else {}
     write_text(run_query(connection, query, bind(query, dict(given))), "csv", out)
+    return out.getvalue()
+
+
+def screen_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
+    """Return the tables of a query's example, at most 6 rows, as terminals of three widths show them."""
+    values = example_values(query)
+    if query.parameter("top") is not None:
+        values["top"] = 6
+    result = run_query(connection, query, values)
+    rows = Listed(result.columns, list(result.rows()))
+    out = io.StringIO()
+    for width in SCREENS:
+        out.write(f"{' ' + str(width) + ' columns ':=^{width}}\n")
+        written = write_text(rows, "table", out, width)
+        if written.left_out:
+            out.write(f"no room for: {', '.join(written.left_out)}\n")
     return out.getvalue()
 
 
@@ -41,7 +60,9 @@ def main() -> None:
             queries = shipped().load_all()
             for query in queries:
                 (GOLDEN / f"{query.name}.csv").write_text(golden_text(connection, query), encoding="utf-8")
-            for path in GOLDEN.glob("*.csv"):
+                text = screen_text(connection, query)
+                (GOLDEN / "screens" / f"{query.name}.txt").write_text(text, encoding="utf-8")
+            for path in (*GOLDEN.glob("*.csv"), *GOLDEN.glob("screens/*.txt")):
                 if path.stem not in shipped():
                     path.unlink()
             DOCS.write_text(reference(connection, queries), encoding="utf-8")

@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
 
+from ingest.cli.answer import Output, output_options
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, TOP_OPTION
 
 if TYPE_CHECKING:
     from ingest.pipeline.history import HistoryEntry
-    from ingest.query.table import Table
+    from ingest.query.result import Listed
 
 _COLUMNS = (
-    ("import", True),
-    ("started (UTC)", False),
-    ("took", True),
-    ("status", False),
-    ("found", True),
-    ("loaded", True),
-    ("unchanged", True),
-    ("rejected", True),
-    ("unfinished", True),
-    ("sources", False),
+    ("import_id", "BIGINT", None, "import"),
+    ("started_at", "TIMESTAMP", None, "started (UTC)"),
+    ("seconds", "DOUBLE", "seconds", "took"),
+    ("status", "VARCHAR", None, ""),
+    ("found", "BIGINT", "count", ""),
+    ("loaded", "BIGINT", "count", ""),
+    ("unchanged", "BIGINT", "count", ""),
+    ("rejected", "BIGINT", "count", ""),
+    ("unfinished", "BIGINT", "count", ""),
+    ("sources", "VARCHAR", None, ""),
 )
+"""Name, type, unit and head of each column of the list."""
 
 
 @click.command()
 @DATABASE_OPTION
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def imports(database: str, limit: int, format_: str) -> None:
+@TOP_OPTION
+@output_options()
+def imports(database: str, top: int, output: Output) -> None:
     """List the imports, newest first: when one last went well, and what failed.
 
     An import without a number is not in the database yet: the next load records it, with what it has read.
+    json and ndjson have all fields of an import, other formats those of the table.
 
     \b
     Example:
-      xbuf imports --limit 5
+      xbuf imports --top 5
     """
     from ingest.pipeline.history import read_history
+    from ingest.query.output import choose_format
 
     entries = read_history(database)
-    shown = entries[:limit]
-    if format_ == "json":
-        echo(json.dumps([_as_json(entry) for entry in shown], indent=2))
-        return
-    echo(_summary(entries))
-    if shown:
-        table = _table(shown)
-        echo("\n" + "\n".join(table.lines))
-        if table.left_out:
-            say(f"no room for: {', '.join(table.left_out)} (--format json shows them)")
+    shown = entries[:top] if top else entries
+    chosen = choose_format(output.format_, output.path)
+    if chosen == "table" and output.path is None:
+        echo(_summary(entries) + ("\n" if shown else ""))
+    if chosen in ("json", "ndjson"):
+        output.write(_whole(shown), database)
+    elif shown or chosen != "table":
+        output.write(_listed(shown), database)
+    if len(shown) < len(entries):
+        say(f"{len(shown):,} of {len(entries):,} rows; --top 0 for all")
 
 
 def _summary(entries: list[HistoryEntry]) -> str:
@@ -86,32 +88,34 @@ def _ago(entry: HistoryEntry) -> str:
     return f"{entry.started_at:%Y-%m-%d %H:%M} UTC ({ago} ago)"
 
 
-def _table(entries: list[HistoryEntry]) -> Table:
-    from ingest.query.cells import escape
-    from ingest.query.table import lay_out
+def _listed(entries: list[HistoryEntry]) -> Listed:
+    from ingest.query.result import Listed, ResultColumn
 
-    cells = [
-        [
-            _number(entry.import_id),
-            f"{entry.started_at:%Y-%m-%d %H:%M:%S}",
-            f"{(entry.finished_at - entry.started_at).total_seconds():.1f} s" if entry.finished_at else "",
-            entry.status,
-            *map(_number, (entry.found, entry.loaded, entry.unchanged, entry.rejected, entry.unfinished)),
-            escape(" ".join(entry.sources)),
-        ]
-        for entry in entries
-    ]
-    names, numbers = zip(*_COLUMNS, strict=True)
-    return lay_out(names, numbers, cells, shutil.get_terminal_size().columns)
+    keys = ("import_id", "started_at", "status", "loaded", "rejected", "found", "seconds", "sources")
+    columns = tuple(
+        ResultColumn(name, type_, unit, label, keys.index(name) if name in keys else None)
+        for name, type_, unit, label in _COLUMNS
+    )
+    return Listed(columns, [_row(entry) for entry in entries])
 
 
-def _number(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"
+def _whole(entries: list[HistoryEntry]) -> Listed:
+    from ingest.pipeline.history import HistoryEntry
+    from ingest.query.result import Listed, ResultColumn
+
+    columns = tuple(ResultColumn(field.name, "VARCHAR") for field in fields(HistoryEntry))
+    return Listed(columns, [tuple(_as_json(entry).values()) for entry in entries])
+
+
+def _row(entry: HistoryEntry) -> tuple[object, ...]:
+    took = (entry.finished_at - entry.started_at).total_seconds() if entry.finished_at else None
+    counts = (entry.found, entry.loaded, entry.unchanged, entry.rejected, entry.unfinished)
+    return (entry.import_id, entry.started_at, took, entry.status, *counts, " ".join(entry.sources))
 
 
 def _as_json(entry: HistoryEntry) -> dict[str, object]:
-    fields = asdict(entry)
+    told = asdict(entry)
     for name in ("started_at", "finished_at"):
-        if fields[name] is not None:
-            fields[name] = fields[name].isoformat() + "Z"
-    return fields
+        if told[name] is not None:
+            told[name] = told[name].isoformat() + "Z"
+    return told

@@ -8,53 +8,24 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
-from ingest.cli.streams import echo, flush_stdout, say, writing_stdout
+from ingest.cli.streams import echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError, XbufError
 from ingest.query.catalog import Catalog, by_topic, find_catalog
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
 
-if TYPE_CHECKING:
-    import duckdb
-
-    from ingest.query.formats import Written
-    from ingest.query.run import Result
-
-_FORMATS = ("table", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _output_options(command: _Command) -> _Command:
-    """Add the options that say how and where a result is written."""
-    options = [
-        click.option(
-            "--format", "format_", type=click.Choice(_FORMATS),
-            help="How to write the result.  [default: as the ending of -o says, else table]",
-        ),
-        click.option(
-            "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-            help="Write to a file.",
-        ),
-        click.option(
-            "--width", type=click.IntRange(0), metavar="N",
-            help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",
-        ),
-        click.option(
-            "--unsafe", is_flag=True,
-            help="Let the SQL do more than read the database: read and write files, load extensions.",
-        ),
-    ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
+_UNSAFE_OPTION = click.option(
+    "--unsafe",
+    is_flag=True,
+    help="Let the SQL do more than read the database: read and write files, load extensions.",
+)
 _PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/][A-Za-z0-9_.,:=@%+/-]*")
 
 
@@ -67,12 +38,19 @@ def _is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None
 
 
+_METAVARS = {"BIGINT": "n", "DOUBLE": "number", "VARCHAR": "text", "BOOLEAN": "true|false"}
+"""What the help shows for a type; texts with choices list them."""
+
+
 class _Text(click.ParamType[Any]):
     """A parameter of a query: checked by its type, completed from its choices or the database."""
 
     def __init__(self, parameter: Parameter) -> None:
         self.parameter = parameter
-        self.name = "size" if parameter.unit == "bytes" else parameter.type.lower()
+        self.name = "size" if parameter.unit == "bytes" else _METAVARS[parameter.type]
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return self.name.upper()
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from ingest.query.run import convert
@@ -193,10 +171,9 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
 @click.command("sql")
 @click.argument("statement")
 @DATABASE_OPTION
-@_output_options
-def sql(
-    statement: str, database: str, format_: str | None, output: Path | None, width: int | None, unsafe: bool
-) -> None:
+@output_options()
+@_UNSAFE_OPTION
+def sql(statement: str, database: str, output: Output, unsafe: bool) -> None:
     """Run a SELECT of your own; `-` reads it from stdin.
 
     The saved queries are there as macros: FROM largest_live_out(top := 5). Columns whose names end in
@@ -210,7 +187,7 @@ def sql(
 
     text = _read_stdin() if statement == "-" else statement
     with reading(database, unsafe=unsafe) as connection:
-        written = _write(run_sql(connection, text, unsafe=unsafe), format_, output, width, database)
+        written = output.write(run_sql(connection, text, unsafe=unsafe), database)
         if written.rows == 0:
             say("no row")
 
@@ -269,7 +246,7 @@ def _command(saved: SavedQuery) -> click.Command:
     command = _QueryCommand(
         saved.name,
         params=params,
-        callback=_output_options(_runner(saved)),
+        callback=output_options()(_UNSAFE_OPTION(_runner(saved))),
         help=saved.question,
         short_help=saved.title,
         epilog="\b\nExample:\n  " + _example(saved),
@@ -311,14 +288,11 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
         /,
         database: str | None,
         show_sql: bool,
-        format_: str | None,
-        output: Path | None,
-        width: int | None,
+        output: Output,
         unsafe: bool,
         **given: Any,
     ) -> None:
-        from ingest.query.comparison import describe_comparison
-        from ingest.query.run import bind, run_query, sql_text, why_empty
+        from ingest.query.run import bind, sql_text
 
         asked = {name: _joined(name, value) for name, value in given.items() if _is_given(ctx, name)}
         values = bind(saved, asked)
@@ -327,14 +301,7 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
             return
         database = database or _database(ctx)
         with reading(database, unsafe=unsafe) as connection:
-            result = run_query(connection, saved, values, unsafe=unsafe)
-            written = _write(result, format_, output, width, database)
-            if written.rows == 0:
-                say(why_empty(connection, saved, values))
-            else:
-                _tell_missing(connection, saved, values)
-                if compared := describe_comparison(connection, saved, values):
-                    say(compared)
+            answer(connection, saved, values, output, database, unsafe=unsafe)
 
     return run
 
@@ -356,39 +323,6 @@ def _joined(name: str, value: Any) -> Value:
                 raise UsageError(f"--run: {text!r} is no run_id; `xbuf runs` lists them")
         return ",".join(value)
     return ",".join(text.replace(",", "?") for text in value)
-
-
-def _tell_missing(connection: duckdb.DuckDBPyConnection, saved: SavedQuery, values: dict[str, Value]) -> None:
-    from ingest.query.run import count_derived, count_lacking
-
-    lacking = count_lacking(connection, saved, values)
-    if lacking is not None:
-        say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
-    derived = count_derived(connection, saved, values)
-    if derived is not None:
-        runs = f"{derived.runs} of {derived.selected} selected runs"
-        say(f"{derived.what} of {runs} are derived from the HLO module")
-
-
-def _write(
-    result: Result, format_: str | None, output: Path | None, width: int | None, database: str
-) -> Written:
-    from ingest.query.formats import write_text
-    from ingest.query.output import choose_format, terminal_width, write_file
-
-    chosen = choose_format(format_, output)
-    if output is not None:
-        written = write_file(result, chosen, output, width or None, database=database)
-    else:
-        columns = terminal_width() if width is None else width or None
-        with writing_stdout():
-            written = write_text(result, chosen, sys.stdout, columns)
-            sys.stdout.flush()
-    if written.left_out:
-        say(f"no room for: {', '.join(written.left_out)} (--width 0 shows them)")
-    if written.cut:
-        say(f"only the first {written.rows} rows are shown; --format csv writes all")
-    return written
 
 
 def _database(ctx: click.Context) -> str:

@@ -2,99 +2,74 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
+from dataclasses import replace
 
 import click
 
+from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
-from ingest.cli.streams import echo, say, writing_stdout
-from ingest.cli.terminal import DATABASE_OPTION
-
-_FORMAT_OPTION = click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-)
+from ingest.cli.streams import echo, say
+from ingest.cli.terminal import DATABASE_OPTION, TOP_OPTION
 
 
 @click.command()
 @DATABASE_OPTION
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
+@TOP_OPTION
 @click.option("--label", metavar="KEY=VALUE", help="Only runs with this label.")
 @click.option("--module", metavar="GLOB", help="Only modules whose name matches, e.g. 'jit_train*'.")
-@_FORMAT_OPTION
-def runs(database: str, limit: int, label: str | None, module: str | None, format_: str) -> None:
+@output_options()
+def runs(database: str, top: int, label: str | None, module: str | None, output: Output) -> None:
     """List the runs, newest first.
 
     \b
     Example:
-      xbuf runs --limit 5
+      xbuf runs --top 5
     """
-    print_query(database, "recent_runs", {"top": limit, "label": label, "module": module}, format_)
+    _answer(database, "recent_runs", {"top": top or None, "label": label, "module": module}, output)
 
 
 @click.command()
 @DATABASE_OPTION
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["lines", "table", "csv", "json"]),
-    default="lines",
-    show_default=True,
-    help="lines: FILE:LINE: MESSAGE, whole.",
-)
-def rejects(database: str, limit: int, format_: str) -> None:
+@TOP_OPTION
+@output_options("lines")
+def rejects(database: str, top: int, output: Output) -> None:
     """List the dumps that were not loaded, and why, newest import first.
 
-    A file is listed once, until an import loads it. The table `rejects` keeps all of them.
+    A file is listed once, until an import loads it. The table `rejects` keeps all of them. The format lines
+    is FILE:LINE: MESSAGE, whole.
 
     \b
     Example:
       xbuf rejects --format json
     """
-    if format_ == "lines":
-        _print_rejects(database, limit)
+    if output.format_ == "lines" and output.path is None:
+        _print_rejects(database, top)
     else:
-        print_query(database, "load_failures", {"top": limit}, format_)
+        chosen = replace(output, format_=None) if output.format_ == "lines" else output
+        _answer(database, "load_failures", {"top": top or None}, chosen)
 
 
-def _print_rejects(database: str, limit: int) -> None:
+def _print_rejects(database: str, top: int) -> None:
     from ingest.query.catalog import shipped
     from ingest.query.run import bind, run_query
 
     query = shipped().load("load_failures")
     with reading(database) as connection:
-        # One more tells whether there are more.
-        rows = list(run_query(connection, query, bind(query, {"top": limit + 1})).rows())
-    for file, line, message, *_ in rows[:limit]:
+        rows = list(run_query(connection, query, bind(query, {"top": None})).rows())
+    shown = rows[:top] if top else rows
+    for file, line, message, *_ in shown:
         echo(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
     if not rows:
         say("nothing was rejected, or all of it has been loaded since")
-    if len(rows) > limit:
-        say(f"there are more: --limit shows the newest {limit}")
+    if len(rows) > len(shown):
+        say(f"{len(shown):,} of {len(rows):,} rows; --top 0 for all")
 
 
-def print_query(
-    database: str, name: str, parameters: dict[str, int | str | None], format_: str, heading: str = ""
-) -> None:
-    """Print the result of a shipped query; say on stderr why there is none."""
+def _answer(database: str, name: str, given: dict[str, int | str | None], output: Output) -> None:
     from ingest.query.catalog import shipped
-    from ingest.query.formats import write_text
-    from ingest.query.run import bind, run_query, why_empty
+    from ingest.query.run import bind
 
     query = shipped().load(name)
-    values = bind(query, parameters)
+    values = bind(query, given)
     with reading(database) as connection:
-        if heading:
-            echo(heading)
-        result = run_query(connection, query, values)
-        with writing_stdout():
-            written = write_text(result, format_, sys.stdout, shutil.get_terminal_size().columns)
-        if not written.rows:
-            say(why_empty(connection, query, values))
-        if written.left_out:
-            say(f"no room for: {', '.join(written.left_out)} (--format csv writes them)")
+        answer(connection, query, values, output, database)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from ingest.cli.answer import Output, answer
 from ingest.cli.interrupts import reading
-from ingest.cli.runs import print_query
 from ingest.cli.streams import echo
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
@@ -70,6 +70,19 @@ def _curve(database: str, run: int, columns: int) -> str:
     with reading(database) as connection:
         curve = read_curve(connection, run)
     return sparkline(curve, max(columns, 10))
+
+
+def print_query(
+    database: str, name: str, given: dict[str, int | str | None], format_: str, heading: str
+) -> None:
+    """Print the result of a shipped query under a heading."""
+    from ingest.query.catalog import shipped
+    from ingest.query.run import bind
+
+    query = shipped().load(name)
+    with reading(database) as connection:
+        echo(heading)
+        answer(connection, query, bind(query, given), Output(format_), database)
 
 
 def _print_stacks(database: str, run: int, top: int) -> None:

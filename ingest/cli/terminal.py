@@ -42,6 +42,15 @@ DATABASE_OPTION = click.option(
     help="DuckDB file.",
 )
 
+TOP_OPTION = click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Rows to show; 0 for all.",
+)
+
 WAIT_OPTION = click.option(
     "--wait",
     type=click.FloatRange(0),

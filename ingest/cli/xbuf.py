@@ -71,7 +71,7 @@ def xbuf() -> None:
 
     \b
     Example:
-      xbuf runs --limit 5
+      xbuf runs --top 5
     """
 
 

@@ -10,7 +10,7 @@ import unicodedata
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["display_width", "escape", "human_bytes", "json_text", "json_value", "plain", "shown"]
+__all__ = ["bar", "display_width", "escape", "human_bytes", "json_text", "json_value", "plain", "shown"]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 """Control characters, and those that reorder or hide text."""
@@ -41,12 +41,16 @@ def shown(value: Any, unit: str | None) -> str:
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         if unit == "bytes":
             return human_bytes(round(value)) if math.isfinite(value) else plain(value)
-        if unit == "percent":
+        if unit in ("percent", "share"):
             return f"{value:.1f}%"
+        if unit == "seconds":
+            return f"{value:.1f} s"
         if unit == "ratio":
             return f"{value:.2f}x"
         if isinstance(value, float):
             return f"{value:.6g}"
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
     return escape(plain(value))
 
 
@@ -67,6 +71,12 @@ def plain(value: Any) -> str:
     if isinstance(value, (list, tuple, dict)):
         return json_text(json_value(value))
     return str(value)
+
+
+def bar(share: float | None, width: int) -> str:
+    """Draw a share from 0 to 1 in eighths of a character; what is more is drawn as 1."""
+    eighths = round(min(max(share or 0.0, 0.0), 1.0) * width * 8)
+    return ("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()).ljust(width)
 
 
 def json_value(value: Any) -> Any:

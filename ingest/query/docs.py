@@ -39,8 +39,15 @@ Every query can be narrowed in the same way:
 | `--module 'jit_train*'` | `module := 'jit_train*'` | only modules whose name matches |
 
 `NULL` (shown as `-`) means that the dump does not tell. Columns marked *bytes* hold bytes, shown as KiB,
-MiB and GiB (powers of 1024) in tables only. `--top null` shows all rows. The results below come from a
-small database of real and hand-made dumps (`tests/support/query_databases.py`), cut to {width} columns.
+MiB and GiB (powers of 1024) in tables only. `--top 0` (`top := NULL` in SQL) shows all rows. The results
+below come from a small database of real and hand-made dumps (`tests/support/query_databases.py`), cut to
+{width} columns.
+
+A table fits the terminal: what all rows share is said once above it (it is part of the table, so it goes to
+stdout with it; `csv` and the other formats for programs never have it), the key columns of the query get room
+first, and a line on stderr names the columns that found none. `--width 0` shows all of them uncut,
+`--format record` one field a line. Heads are the names of the columns without `_bytes`, `_percent` and `_id`,
+or shorter ones, which the tables below give in brackets.
 
 ## In a DuckDB shell
 
@@ -82,10 +89,11 @@ ORDER BY v.size_bytes DESC
 ```
 
 Types of parameters are BIGINT, DOUBLE, VARCHAR and BOOLEAN; `[bytes]` lets the command line take `16MiB`;
-`= 'a' in (a, b)` lists the choices. Units of columns are bytes, slots, count, percent and ratio. `-- needs:
-ranges` (or uses) lets an empty result say that the dumps lack that section, `-- note:` is a caveat that goes
-with the numbers, `-- example: --least 16MiB` ends the help text, and
-`xbuf query` lists it under its `-- topic:`. Between `PREPARE NAME AS` and
+`= 'a' in (a, b)` lists the choices. Units of columns are bytes, slots, count, percent, share (of a whole,
+drawn as a bar) and ratio; `as NAME` behind them is the head of the column in tables. `-- key: size_bytes,
+value` names the columns that a narrow table shows first. `-- needs: ranges` (or uses) lets an empty result
+say that the dumps lack that section, `-- note:` is a caveat that goes with the numbers, `-- example: --least
+16MiB` ends the help text, and `xbuf query` lists it under its `-- topic:`. Between `PREPARE NAME AS` and
 `; EXECUTE NAME(least := 1048576, run := NULL, ...);` the file also runs with `.read` in a shell, as the
 shipped ones do. Header and statement are checked against each other.
 
@@ -132,7 +140,7 @@ def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
         lines.append("")
     lines += ["| column | unit | meaning |", "| --- | --- | --- |"]
     lines += [
-        f"| `{column.name}` {column.type} | {column.unit or ''} | {_cell(column)} |"
+        f"| {_column(column)} {column.type} | {column.unit or ''} | {_cell(column)} |"
         for column in query.columns
     ]
     values = example_values(query)
@@ -156,6 +164,12 @@ def _entry(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
 def _meaning(parameter: Parameter) -> str:
     text = parameter.text.replace("|", "\\|")
     return f"{text} ({', '.join(parameter.choices)})" if parameter.choices else text
+
+
+def _column(column: Column) -> str:
+    """Name a column, with its head in tables where that is another word."""
+    short = "" if column.name.startswith(column.label) else f" ({column.label})"
+    return f"`{column.name}`{short}"
 
 
 def _cell(column: Column) -> str:

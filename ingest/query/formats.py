@@ -1,22 +1,26 @@
-"""Write a result: for people (table, markdown) or for programs (csv, tsv, json, ndjson, parquet)."""
+"""Write a result: for people (table, record, markdown) or for programs (csv, tsv, json, ndjson, parquet)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, BinaryIO, TextIO
 
-from ingest.query.cells import escape, json_text, json_value, plain, shown
-from ingest.query.run import Result, ResultColumn
+from ingest.query.cells import display_width, escape, json_text, json_value, plain, shown
+from ingest.query.result import Result, ResultColumn
+from ingest.query.shorten import Kind, kind_of
+from ingest.query.style import PLAIN, Style
 from ingest.query.table import lay_out, markdown
 
 __all__ = ["FORMATS", "Written", "write_parquet", "write_text"]
 
-FORMATS = ("table", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
+FORMATS = ("table", "record", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
 _FORMULA = tuple("=+-@\t\r")
 _TABLE_ROWS = 100_000
 
 
+@dataclass(frozen=True, slots=True)
 class Written:
     """What was written.
 
@@ -26,11 +30,15 @@ class Written:
         cut: the table ended before the result did.
     """
 
-    def __init__(self, rows: int, left_out: tuple[str, ...] = (), cut: bool = False) -> None:
-        self.rows, self.left_out, self.cut = rows, left_out, cut
+    rows: int
+    left_out: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+    cut: bool = False
 
 
-def write_text(result: Result, format_: str, out: TextIO, width: int | None = 80) -> Written:
+def write_text(
+    result: Result, format_: str, out: TextIO, width: int | None = 80, style: Style = PLAIN
+) -> Written:
     """Write a result in a text format.
 
     A table or Markdown table without rows is not written at all, so that the caller can say why instead.
@@ -38,9 +46,12 @@ def write_text(result: Result, format_: str, out: TextIO, width: int | None = 80
     Args:
         format_: one of FORMATS, not parquet.
         width: columns of the terminal, for tables; None for any.
+        style: colour and links, for tables and records.
     """
+    if format_ == "record":
+        return Written(_write_records(result, out, style))
     if format_ in ("table", "markdown"):
-        return _write_table(result, format_, out, width)
+        return _write_table(result, format_, out, width, style)
     if format_ in ("csv", "tsv"):
         line = _csv_line if format_ == "csv" else _tsv_line
         out.write(line([column.name for column in result.columns], result.columns, header=True))
@@ -74,24 +85,51 @@ def write_parquet(result: Result, sink: BinaryIO) -> Written:
     return Written(rows)
 
 
-def _write_table(result: Result, format_: str, out: TextIO, width: int | None) -> Written:
+def _write_table(result: Result, format_: str, out: TextIO, width: int | None, style: Style) -> Written:
     rows = result.rows()
-    units = [column.unit for column in result.columns]
-    cells = [
-        [shown(cell, unit) for cell, unit in zip(row, units, strict=True)]
-        for row in islice(rows, _TABLE_ROWS)
-    ]
+    columns = [replace(c, name=escape(c.name), label=escape(c.label)) for c in result.columns]
+    taken = list(islice(rows, _TABLE_ROWS))
+    cells = [[shown(cell, c.unit) for cell, c in zip(row, columns, strict=True)] for row in taken]
     cut = next(rows, None) is not None
     if not cells:
         return Written(0)
-    names = [escape(column.name) for column in result.columns]
-    numbers = [column.is_number for column in result.columns]
     if format_ == "markdown":
+        names, numbers = [c.name for c in columns], [c.is_number for c in columns]
         _write_lines(out, (line + "\n" for line in markdown(names, numbers, cells)))
         return Written(len(cells), cut=cut)
-    table = lay_out(names, numbers, cells, width)
-    _write_lines(out, (line + "\n" for line in table.lines))
-    return Written(len(cells), table.left_out, cut)
+    shares = {
+        place: [None if row[place] is None else float(row[place]) / 100 for row in taken]
+        for place, column in enumerate(columns)
+        if column.unit == "share" and _draws(out)
+    }
+    table = lay_out(columns, cells, width, shares=shares, style=style)
+    _write_lines(out, (line + "\n" for line in (*table.caption, *table.lines)))
+    return Written(len(cells), table.left_out, table.said, cut)
+
+
+def _draws(out: TextIO) -> bool:
+    """Tell whether a stream takes the characters of a bar; one without encoding takes all."""
+    try:
+        "█▏".encode(getattr(out, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _write_records(result: Result, out: TextIO, style: Style) -> int:
+    """Write one field a line, a blank line between rows."""
+    names = [escape(column.name) for column in result.columns]
+    width = max(map(display_width, names))
+    count = 0
+    for count, row in enumerate(result.rows(), 1):
+        if count > 1:
+            out.write("\n")
+        for name, column, value in zip(names, result.columns, row, strict=True):
+            cell = shown(value, column.unit)
+            if kind_of(column.name) is Kind.PARTS:
+                cell = style.source(cell, cell)
+            out.write(f"{style.heading(name)}{' ' * (width - display_width(name))}  {cell}\n")
+    return count
 
 
 def _write_lines(out: TextIO, lines: Iterable[str]) -> int:

@@ -4,11 +4,12 @@
     -- topic: arenas
     -- question: Which constants are embedded, and how big are they?
     -- needs: ranges
+    -- key: size_bytes, value
     -- note: a caveat that travels with the numbers
     -- example: --top 5
     -- parameter top BIGINT = 20: rows to show
     -- parameter by VARCHAR = 'size' in (size, name): order
-    -- column size_bytes BIGINT [bytes]: size of the allocation
+    -- column size_bytes BIGINT [bytes] as size: size of the allocation
     PREPARE constants AS
     SELECT ... LIMIT $top;
     EXECUTE constants(top := 20, by := 'size', run := NULL, label := NULL, module := NULL);
@@ -18,6 +19,9 @@ with native `$name` parameters. The lines PREPARE and EXECUTE around it are ther
 binds `$name` in no other way: with them `.read FILE` runs the query with its defaults and leaves it
 prepared for other values. A file may also hold the statement alone.
 
+`key` names the columns that a narrow table shows first, the most important one in front; `as` is the head of
+a column in tables.
+
 The parameters run, label and module narrow a query to some runs; every query may use them without
 declaring them.
 """
@@ -26,7 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingest.errors import UsageError
@@ -42,14 +46,18 @@ NEEDS = ("ranges", "uses")
 _TAKEN = ("db", "format", "help", "output", "queries", "sql", "unsafe", "width")
 """Options of `xbuf query` itself."""
 _PARAMETER_TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN")
-_UNITS = ("bytes", "slots", "count", "percent", "ratio")
+_UNITS = ("bytes", "slots", "count", "percent", "share", "ratio")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_FIELD = re.compile(r"--\s?(?:(title|topic|question|note|needs|example):|(parameter|column)\s)\s*(.*)")
+_FIELD = re.compile(r"--\s?(?:(title|topic|question|note|needs|key|example):|(parameter|column)\s)\s*(.*)")
 _PARAMETER = re.compile(
     r"(?P<name>\w+)\s+(?P<type>\w+)(?:\s+\[(?P<unit>\w+)\])?\s*=\s*(?P<default>'(?:[^']|'')*'|[^\s:]+)"
     r"(?:\s+in\s+\((?P<choices>[^)]*)\))?\s*:\s*(?P<text>.+)"
 )
-_COLUMN = re.compile(r"(?P<name>\w+)\s+(?P<type>[A-Z]+(?:\[\])*)(?:\s+\[(?P<unit>\w+)\])?\s*:\s*(?P<text>.+)")
+_COLUMN = re.compile(
+    r"(?P<name>\w+)\s+(?P<type>[A-Z]+(?:\[\])*)(?:\s+\[(?P<unit>\w+)\])?"
+    r"(?:\s+as\s+(?P<label>[^\s:]+(?: [^\s:]+)*))?\s*:\s*(?P<text>.+)"
+)
+_SUFFIX = re.compile("_(?:bytes|percent|id)$")
 _PREPARE = re.compile(r"\s*PREPARE\s+(\w+)\s+AS\b[ \t]*\n?", re.IGNORECASE)
 _EXECUTE = re.compile(
     r";(?:\s|--[^\n]*\n)*EXECUTE\s+(\w+)\s*(?:\((?P<arguments>.*)\))?\s*;?\s*\Z", re.IGNORECASE | re.DOTALL
@@ -80,12 +88,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A result column; the unit is bytes, slots, count, percent, ratio or None."""
+    """A result column.
+
+    Attributes:
+        unit: bytes, slots, count, percent, share (percent of a whole), ratio or None.
+        label: its name at the head of a table, where cells show their unit.
+    """
 
     name: str
     type: str
     text: str
     unit: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +110,7 @@ class SavedQuery:
         sql: the statement with `$name` parameters, without a semicolon.
         parameters: declared parameters, then those of run, label and module that the statement uses.
         needs: sections without which a run has no rows.
+        key: names of the columns that matter most, the first one most.
         topic: under which the list of queries shows it; empty for none.
     """
 
@@ -107,6 +122,7 @@ class SavedQuery:
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
     topic: str = ""
     note: str = ""
     example: str = ""
@@ -175,6 +191,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
             raise UsageError(f"{where}: '{key}' is empty")
         else:
             fields[key] = value
+    columns = _labelled(columns)
     described = bool(fields or parameters or columns)
     if described:
         if not _NAME.fullmatch(name):
@@ -188,7 +205,11 @@ def parse_query(text: str, path: Path) -> SavedQuery:
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice:
             raise UsageError(f"{path}: {kind} '{twice}' is there twice")
-    needs = tuple(part.strip() for part in fields.get("needs", "").split(",") if part.strip())
+    needs = _names(fields.get("needs", ""))
+    keys = _names(fields.get("key", ""))
+    for column_name in keys:
+        if column_name not in {column.name for column in columns}:
+            raise UsageError(f"{path}: key: '{column_name}' is no column of the header")
     unknown = next((need for need in needs if need not in NEEDS), None)
     if unknown:
         raise UsageError(f"{path}: needs: '{unknown}' is none of {', '.join(NEEDS)}")
@@ -208,6 +229,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
         parameters=every,
         columns=tuple(columns),
         needs=needs,
+        key=keys,
         topic=fields.get("topic", ""),
         note=fields.get("note", ""),
         example=fields.get("example", ""),
@@ -225,6 +247,11 @@ TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|\$\$.*?\$\$|\$(?P<name>[A-Za-z_]\w*)""", re.DOTALL
 )
 """What a scan for parameters must step over, and the parameter itself."""
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Read a list of names with commas between them."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _split(text: str) -> tuple[list[str], str]:
@@ -249,8 +276,8 @@ def _fields(lines: list[str], path: Path) -> list[tuple[int, str, str]]:
         elif found and line.strip() not in ("", "--"):
             raise UsageError(
                 f"{path}:{number}: not a header line: {line.strip()!r}; one begins with '-- title:', "
-                "'-- topic:', '-- question:', '-- needs:', '-- note:', '-- example:', '-- parameter' or"
-                " '-- column'"
+                "'-- topic:', '-- question:', '-- needs:', '-- key:', '-- note:', '-- example:',"
+                " '-- parameter' or '-- column'"
             )
     return found
 
@@ -279,13 +306,22 @@ def _parameter(value: str, where: str) -> Parameter:
 
 
 def _column(value: str, where: str) -> Column:
-    """Parse `NAME TYPE [UNIT]: TEXT`."""
+    """Parse `NAME TYPE [UNIT] as LABEL: TEXT`."""
     match = _COLUMN.fullmatch(value)
     if not match:
-        raise UsageError(f"{where}: a column is 'NAME TYPE [unit]: what it tells', not {value!r}")
+        raise UsageError(f"{where}: a column is 'NAME TYPE [unit] as LABEL: what it tells', not {value!r}")
     if match["unit"] not in (None, *_UNITS):
         raise UsageError(f"{where}: unit [{match['unit']}] is none of {', '.join(_UNITS)}")
-    return Column(match["name"], match["type"], match["text"].strip(), match["unit"])
+    return Column(match["name"], match["type"], match["text"].strip(), match["unit"], match["label"] or "")
+
+
+def _labelled(columns: list[Column]) -> list[Column]:
+    """Label the columns that have none with their names, without what the cells say: run_id is run."""
+    short = [column.label or _SUFFIX.sub("", column.name) for column in columns]
+    return [
+        replace(column, label=label if short.count(label) == 1 else column.name)
+        for column, label in zip(columns, short, strict=True)
+    ]
 
 
 def _literal(text: str, type_: str, where: str) -> Value:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ingest.errors import UsageError
 from ingest.query.formats import FORMATS, Written, write_parquet, write_text
-from ingest.query.run import Result
+from ingest.query.result import Result
 
 __all__ = ["choose_format", "terminal_width", "write_bytes", "write_file"]
 
@@ -24,6 +24,8 @@ _ENDINGS = {
     ".jsonl": "ndjson",
     ".md": "markdown",
     ".parquet": "parquet",
+    ".txt": "table",
+    "": "table",
 }
 
 
@@ -31,9 +33,12 @@ def choose_format(format_: str | None, path: Path | None) -> str:
     """Choose the format: the one asked for, else the one that the file's ending names, else a table.
 
     Raises:
-        UsageError: Parquet without a file.
+        UsageError: Parquet without a file; a file with an ending that names no format.
     """
-    chosen = format_ or (_ENDINGS.get(path.suffix.lower(), "table") if path else "table")
+    chosen = format_ or (_ENDINGS.get(path.suffix.lower()) if path else "table")
+    if chosen is None:
+        known = ", ".join(filter(None, _ENDINGS))
+        raise UsageError(f"{path}: no format has that ending; use one of {known}, or name it with --format")
     assert chosen in FORMATS
     if chosen == "parquet" and path is None:
         raise UsageError("--format parquet is binary: name a file with -o FILE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,19 +14,19 @@ from ingest.query.catalog import did_you_mean
 from ingest.query.comparison import describe_comparison
 from ingest.query.guard import check_reads_only
 from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
+from ingest.query.result import Result, ResultColumn
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
 __all__ = [
-    "Result",
-    "ResultColumn",
     "Section",
     "bind",
     "convert",
     "count_derived",
     "count_lacking",
+    "count_rows",
     "run_query",
     "run_sql",
     "sql_text",
@@ -33,32 +34,17 @@ __all__ = [
 ]
 
 _SIZE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([kmgtpe])(i?)b?|b)?", re.IGNORECASE)
-_NUMBERS = frozenset(
-    f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")
-) | {"INTEGER", "UINTEGER", "FLOAT", "DOUBLE"}
 _FETCH = 10_000
+_COUNTING = 2.0
+"""Seconds that a user may wait to hear how many rows a result would have."""
 _SELECTED = "FROM selected_runs($run, $label, $module)"
 _LACKING = {"ranges": ("NOT has_ranges", "live ranges"), "uses": ("NOT has_values", "positions and uses")}
 _DERIVED = {"ranges": "ranges_from = 'hlo'", "uses": "uses_from = 'hlo'"}
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumn:
-    """A column of a result: name, DuckDB type and unit (bytes, slots, count, percent, ratio or None)."""
-
-    name: str
-    type: str
-    unit: str | None
-
-    @property
-    def is_number(self) -> bool:
-        """Tell whether the cells are numbers."""
-        return self.type in _NUMBERS or self.type.startswith("DECIMAL")
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """An open result: read it once, either as rows or as Arrow batches."""
+class _Cursor:
+    """A result that DuckDB computes as it is read."""
 
     columns: tuple[ResultColumn, ...]
     _cursor: duckdb.DuckDBPyConnection
@@ -132,7 +118,9 @@ def convert(parameter: Parameter, text: str) -> Value:
     if parameter.type == "BIGINT" and not -(2**63) <= number < 2**63:
         raise UsageError(f"{option}: {text} does not fit in 64 bits")
     if parameter.name == "top" and number < 0:
-        raise UsageError(f"{option}: {text} is negative; null shows all rows")
+        raise UsageError(f"{option}: {text} is negative; 0 shows all rows")
+    if parameter.name == "top" and number == 0:
+        return None
     return number
 
 
@@ -209,11 +197,9 @@ def run_query(
     for column, told in zip(result.columns, query.columns, strict=True):
         if column.type != told.type:
             raise UsageError(f"{where}: column {told.name} is {column.type}, the header says {told.type}")
-    units = [column.unit for column in query.columns]
-    return Result(
-        tuple(ResultColumn(c.name, c.type, unit) for c, unit in zip(result.columns, units, strict=True)),
-        result._cursor,
-    )
+    ranks = {name: rank for rank, name in enumerate(query.key)}
+    described = (ResultColumn(c.name, c.type, c.unit, c.label, ranks.get(c.name)) for c in query.columns)
+    return _Cursor(tuple(described), result._cursor)
 
 
 def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, *, unsafe: bool = False) -> Result:
@@ -281,6 +267,30 @@ def count_derived(
     return None
 
 
+def count_rows(
+    connection: duckdb.DuckDBPyConnection,
+    query: SavedQuery,
+    values: Mapping[str, Value],
+    seconds: float = _COUNTING,
+) -> int | None:
+    """Count the rows of a query that has run already; None where that takes too long.
+
+    Args:
+        seconds: after which the count is given up.
+    """
+    import duckdb
+
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        return _count(connection, f"SELECT count(*) FROM ({query.sql}\n)", values)
+    except duckdb.InterruptException:
+        return None
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def _narrowing(values: Mapping[str, Value]) -> dict[str, Value]:
     return {name: values.get(name) for name in ("run", "label", "module")}
 
@@ -304,10 +314,10 @@ def _count(connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str,
     return int(row[0]) if row else 0
 
 
-def _open(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, Value]) -> Result:
+def _open(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, Value]) -> _Cursor:
     cursor = connection.execute(sql, values or None)
     description = cursor.description or []
-    return Result(
+    return _Cursor(
         tuple(
             ResultColumn(str(name), _type_name(type_), "bytes" if str(name).endswith("_bytes") else None)
             for name, type_, *_ in description

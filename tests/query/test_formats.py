@@ -24,6 +24,7 @@ from ingest.query.catalog import shipped
 from ingest.query.cells import display_width, escape, human_bytes, plain, shown
 from ingest.query.formats import write_text
 from ingest.query.output import choose_format, write_file
+from ingest.query.result import Listed, ResultColumn
 from ingest.query.run import bind, run_query, run_sql
 from ingest.query.table import lay_out
 
@@ -85,7 +86,8 @@ def test_all_formats_agree_cell_for_cell(demonstration: duckdb.DuckDBPyConnectio
         [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
         for line in lines[rule + 1 :]
     ]
-    assert read == people
+    module = names.index("module")  # next to the run in a table
+    assert read == [[row[0], row[module], *row[1:module], *row[module + 1 :]] for row in people]
     assert [
         [
             html.unescape(cell.strip()).replace("\\|", "|").replace("\\\\", "\\")
@@ -117,7 +119,7 @@ def test_a_text_never_becomes_a_formula(memory: duckdb.DuckDBPyConnection, start
     assert body.rstrip().endswith("-1")
 
 
-@pytest.mark.parametrize("format_", ["table", "markdown", "csv", "tsv", "json", "ndjson"])
+@pytest.mark.parametrize("format_", ["table", "record", "markdown", "csv", "tsv", "json", "ndjson"])
 def test_control_characters_are_never_sent(memory: duckdb.DuckDBPyConnection, format_: str) -> None:
     """Escape sequences and characters that reorder text are shown, not obeyed, also in column names."""
     odd = "a\x1b]0;title\x07\x9b31m\u202eb"
@@ -135,36 +137,34 @@ def test_a_table_fits_and_aligns(memory: duckdb.DuckDBPyConnection) -> None:
         "SELECT * FROM (VALUES (1::BIGINT, repeat('ab', 40), 5308448::BIGINT), (20, NULL, NULL)) "
         "AS t(run_id, op_name, size_bytes)"
     )
-    assert write(memory, sql, "table", 40).splitlines() == [
-        "run_                               size_",
-        "  id  op_name                      bytes",
-        "----  ------------------------  --------",
-        "   1  abababababab…bababababab  5.06 MiB",
-        "  20  -                                -",
+    assert write(memory, sql, "table", 48).splitlines() == [
+        "run_id  op_name                       size_bytes",
+        "------  ----------------------------  ----------",
+        "     1  ababababababa…ababababababab    5.06 MiB",
+        "    20  -                                      -",
     ]
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 200])
 @pytest.mark.parametrize("name", list(shipped()))
-def test_no_table_is_wider_than_the_terminal(
-    demonstration: duckdb.DuckDBPyConnection, name: str, width: int
-) -> None:
-    """Whatever a query gives, no line is longer than the terminal is wide, and what has no room is named."""
+def test_no_table_is_wider_than_the_terminal(demonstration: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Whatever a query gives, no line is wider than the terminal, and each column is shown, said or named."""
     query = shipped().load(name)
-    out = io.StringIO()
-    written = write_text(run_query(demonstration, query, bind(query, {})), "table", out, width)
-    lines = out.getvalue().splitlines()
-    assert lines
-    assert (
-        max(display_width(line) for line in lines) <= width or len(written.left_out) == len(query.columns) - 1
-    )
-    shown_columns = len(lines[[set(line) <= {"-", " "} for line in lines].index(True)].split())
-    assert shown_columns + len(written.left_out) == len(query.columns)
+    result = run_query(demonstration, query, bind(query, {}))
+    listed = Listed(result.columns, list(result.rows()))
+    for width in (20, 40, 60, 80, 120, 200):
+        out = io.StringIO()
+        written = write_text(listed, "table", out, width)
+        lines = out.getvalue().splitlines()
+        [rule] = [line for line in lines if set(line) <= {"-", " "}]
+        columns = len(rule.split())
+        assert max(display_width(line) for line in lines) <= width or columns == 1
+        assert columns + len(written.left_out) + len(written.said) == len(query.columns)
 
 
 def test_wide_characters_take_two_columns() -> None:
     """Alignment counts columns of the terminal, not characters."""
-    table = lay_out(["a", "b"], [False, True], [["值宽", "1"], ["x", "22"]], 80)
+    columns = [ResultColumn("a", "VARCHAR"), ResultColumn("b", "BIGINT")]
+    table = lay_out(columns, [["值宽", "1"], ["x", "22"]], 80)
     assert table.lines == ("a      b", "----  --", "值宽   1", "x     22")
 
 
@@ -212,6 +212,10 @@ def test_the_ending_names_the_format() -> None:
     assert choose_format(None, Path("a.jsonl")) == "ndjson"
     assert choose_format("tsv", Path("a.csv")) == "tsv"
     assert choose_format(None, None) == "table"
+    assert [choose_format(None, Path(name)) for name in ("a.txt", "/dev/stdout")] == ["table", "table"]
+    with pytest.raises(UsageError, match=r"a\.html: no format has that ending; use one of \.csv, "):
+        choose_format(None, Path("a.html"))
+    assert choose_format("table", Path("a.html")) == "table"
     with pytest.raises(UsageError, match="name a file with -o"):
         choose_format("parquet", None)
 

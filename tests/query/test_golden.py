@@ -7,7 +7,7 @@ import pytest
 
 from ingest.query.catalog import shipped
 from ingest.query.docs import reference
-from tests.regenerate import DOCS, golden_text
+from tests.regenerate import DOCS, golden_text, screen_text
 from tests.support.query_databases import GOLDEN
 
 
@@ -18,9 +18,17 @@ def test_result_is_as_committed(demonstration: duckdb.DuckDBPyConnection, name: 
     assert expected == golden_text(demonstration, shipped().load(name))
 
 
+@pytest.mark.parametrize("name", list(shipped()))
+def test_screens_are_as_committed(demonstration: duckdb.DuckDBPyConnection, name: str) -> None:
+    """A query's table at 80, 120 and 200 columns is that of tests/golden/screens."""
+    expected = (GOLDEN / "screens" / f"{name}.txt").read_text(encoding="utf-8")
+    assert expected == screen_text(demonstration, shipped().load(name))
+
+
 def test_no_golden_result_is_left_over() -> None:
-    """Every golden result belongs to a query."""
+    """Every golden result and every screen belongs to a query."""
     assert set(shipped()) == {path.stem for path in GOLDEN.glob("*.csv")}
+    assert set(shipped()) == {path.stem for path in GOLDEN.glob("screens/*.txt")}
 
 
 def test_the_reference_is_up_to_date(demonstration: duckdb.DuckDBPyConnection) -> None:

@@ -28,10 +28,10 @@ def test_a_header_is_read_whole() -> None:
     """Title, question, note, needs, example, parameters with units and choices, columns with units."""
     query = parse_query(
         "-- title: Big ones\n-- question: Which\n--   are big?\n-- needs: ranges, uses\n"
-        "-- note: Mind\n--   this.\n-- example: --top 3\n"
+        "-- key: size, run_id\n-- note: Mind\n--   this.\n-- example: --top 3\n"
         "-- parameter top BIGINT = 5: rows\n-- parameter least BIGINT [bytes] = 0: smallest\n"
         "-- parameter by VARCHAR = 'size' in (size, name): order\n-- parameter x DOUBLE = NULL: a: colon\n"
-        "-- column run_id BIGINT: run\n-- column size BIGINT [bytes]: its size\n"
+        "-- column run_id BIGINT: run\n-- column size BIGINT [bytes] as big: its size\n"
         "PREPARE big_ones AS\nSELECT run_id, 1 AS size FROM selected_runs($run, $label, $module)\n"
         "WHERE $least > $x OR $by = 'it''s $not' LIMIT $top; -- not $this\n"
         "EXECUTE big_ones(top := 5, least := 0, by := 'size', x := NULL, run := NULL, label := NULL,\n"
@@ -40,6 +40,7 @@ def test_a_header_is_read_whole() -> None:
     )
     assert (query.title, query.question, query.note) == ("Big ones", "Which are big?", "Mind this.")
     assert query.needs == ("ranges", "uses")
+    assert query.key == ("size", "run_id")
     assert query.parameters[:4] == (
         Parameter("top", "BIGINT", 5, "rows"),
         Parameter("least", "BIGINT", 0, "smallest", unit="bytes"),
@@ -48,8 +49,8 @@ def test_a_header_is_read_whole() -> None:
     )
     assert [parameter.name for parameter in query.parameters[4:]] == ["run", "label", "module"]
     assert query.columns == (
-        Column("run_id", "BIGINT", "run"),
-        Column("size", "BIGINT", "its size", unit="bytes"),
+        Column("run_id", "BIGINT", "run", label="run"),
+        Column("size", "BIGINT", "its size", unit="bytes", label="big"),
     )
     assert query.sql.startswith("SELECT run_id, 1 AS size")
     assert query.sql.endswith("LIMIT $top")
@@ -72,6 +73,7 @@ def test_a_file_may_have_no_header() -> None:
         (HEADER.replace("-- title: Big ones\n", "") + BODY, "has no '-- title: ...' line"),
         (HEADER.replace("-- question: Which are big?\n", "") + BODY, "has no '-- question: ...' line"),
         (HEADER.replace("-- column run_id BIGINT: run\n", "") + BODY, "has no '-- column NAME TYPE: ...'"),
+        ("-- key: run_id, gone\n" + HEADER + BODY, "key: 'gone' is no column of the header"),
         ("-- title: A\n" + HEADER + BODY, ":2: a second 'title'"),
         (HEADER.replace("Big ones", "") + BODY, ":1: 'title' is empty"),
         (HEADER + "-- remark\n" + BODY, ":5: not a header line: '-- remark'"),

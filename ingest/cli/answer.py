@@ -1,0 +1,173 @@
+"""How results reach the user: the options of every command that gives rows, and what is said with them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ingest.cli.streams import say, writing_stdout
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from ingest.query.formats import Written
+    from ingest.query.header import SavedQuery, Value
+    from ingest.query.result import Result
+    from ingest.query.style import Style
+
+__all__ = ["Output", "answer", "output_options", "terminal_style"]
+
+_FORMATS = ("table", "record", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How and where a result is written.
+
+    Attributes:
+        format_: one of the formats; None for what the ending of `path` says, else a table.
+        path: None for stdout.
+        width: columns of a table, 0 for any; None for those of the terminal.
+        ansi: auto, always or never: whether a terminal gets colour and links.
+    """
+
+    format_: str | None = None
+    path: Path | None = None
+    width: int | None = None
+    ansi: str = "auto"
+
+    def write(self, result: Result, database: str) -> Written:
+        """Write a result; say on stderr what a table left out.
+
+        Raises:
+            UsageError: the file cannot be written, or no format has its ending.
+            OutputError: stdout cannot be written.
+        """
+        from ingest.query.formats import write_text
+        from ingest.query.output import choose_format, terminal_width, write_file
+
+        chosen = choose_format(self.format_, self.path)
+        if self.path is not None:
+            written = write_file(result, chosen, self.path, self.width or None, database=database)
+        else:
+            columns = terminal_width() if self.width is None else self.width or None
+            with writing_stdout():
+                written = write_text(result, chosen, sys.stdout, columns, terminal_style(self.ansi))
+                sys.stdout.flush()
+        if written.left_out:
+            say(f"no room for: {', '.join(written.left_out)} (--width 0 or --format record shows them)")
+        if written.cut:
+            say(f"only the first {written.rows} rows are shown; --format csv writes all")
+        return written
+
+
+def output_options(*own: str) -> Callable[[_Command], _Command]:
+    """Add the options of `Output` to a command, which gets it as `output`.
+
+    Args:
+        own: formats of the command's own; the first is its default.
+    """
+    default = own[0] if own else "as the ending of -o says, else table"
+    options = [
+        click.option(
+            "--format", "format_", type=click.Choice((*own, *_FORMATS)), default=own[0] if own else None,
+            help=f"How to write the result.  [default: {default}]",
+        ),
+        click.option(
+            "--output", "-o", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+            help="Write to a file.",
+        ),
+        click.option(
+            "--width", type=click.IntRange(0), metavar="N",
+            help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",
+        ),
+        click.option(
+            "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
+            help="Colour, and links on source lines; NO_COLOR turns auto off.",
+        ),
+    ]  # fmt: skip
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def gather(
+            *args: Any, format_: str | None, path: Path | None, width: int | None, ansi: str, **rest: Any
+        ) -> Any:
+            return command(*args, output=Output(format_, path, width, ansi), **rest)
+
+        wrapped: Any = gather
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def answer(
+    connection: duckdb.DuckDBPyConnection,
+    saved: SavedQuery,
+    values: Mapping[str, Value],
+    output: Output,
+    database: str,
+    *,
+    unsafe: bool = False,
+) -> Written:
+    """Run a saved query and write its result; say on stderr what is missing from it, and why.
+
+    Raises what `run_query` and `Output.write` raise.
+    """
+    from ingest.query.comparison import describe_comparison
+    from ingest.query.run import count_derived, count_lacking, count_rows, run_query, why_empty
+
+    given = dict(values)
+    written = output.write(run_query(connection, saved, given, unsafe=unsafe), database)
+    if written.rows == 0:
+        say(why_empty(connection, saved, given))
+        return written
+    top = given.get("top")
+    if isinstance(top, int) and written.rows >= top:
+        total = count_rows(connection, saved, {**given, "top": None})
+        if total is None:
+            say(f"{written.rows:,} rows, maybe more; --top 0 for all")
+        elif total > written.rows:
+            say(f"{written.rows:,} of {total:,} rows; --top 0 for all")
+    lacking = count_lacking(connection, saved, given)
+    if lacking is not None:
+        say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
+    if derived := count_derived(connection, saved, given):
+        runs = f"{derived.runs} of {derived.selected} selected runs"
+        say(f"{derived.what} of {runs} are derived from the HLO module")
+    if compared := describe_comparison(connection, saved, given):
+        say(compared)
+    return written
+
+
+def terminal_style(ansi: str) -> Style:
+    """Choose colour and links for stdout: `always`, `never`, or `auto` by terminal and environment."""
+    from ingest.query.style import Style
+
+    wanted = ansi == "always" or (
+        ansi == "auto"
+        and sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
+    return Style(color=wanted, links=wanted and _has_links(os.environ))
+
+
+def _has_links(environment: Mapping[str, str]) -> bool:
+    """Tell whether the terminal is one that shows OSC 8 links; there is no way to ask it."""
+    vte = environment.get("VTE_VERSION", "")
+    return (
+        environment.get("TERM_PROGRAM", "") in ("iTerm.app", "WezTerm", "vscode", "ghostty")
+        or any(name in environment for name in ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION"))
+        or environment.get("TERM", "").startswith(("foot", "alacritty", "xterm-kitty"))
+        or (vte.isdecimal() and int(vte) >= 5000)
+    )
