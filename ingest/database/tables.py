@@ -76,7 +76,11 @@ _table(
     Column("target", "VARCHAR", "Target in the file name: cpu, gpu, sm_9.0a_gpu, gfx90a_gpu, cl_933746096."),
     Column("backend", "VARCHAR", "cpu, gpu or tpu, from the file name, else from tiled layouts in the text."),
     Column("stage", "VARCHAR", "Compilation stage in the file name, e.g. after_optimizations."),
-    Column("dump_time", "TIMESTAMP", "Timestamp prefix of the file name, UTC; NULL without one."),
+    Column(
+        "dump_time",
+        "TIMESTAMP",
+        "Timestamp prefix of the file name, or when the profile started; UTC, NULL without one.",
+    ),
     Column("content_sha256", "VARCHAR", "SHA-256 of the primary file's text, uncompressed, hexadecimal."),
     Column("file_bytes", "BIGINT", "Bytes of text of the set's members, uncompressed."),
     Column("ingested_at", "TIMESTAMP", "When the run was loaded, UTC.", required=True, origin="load"),
@@ -118,6 +122,8 @@ _table(
         "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and "
         "its schedule); NULL where they are not known.",
     ),
+    Column("profile_host", "VARCHAR", "Machine whose profile the run was found in; NULL for dumps."),
+    Column("device_type", "VARCHAR", "Device that was profiled, as the profiler names it; NULL for dumps."),
 )
 _table(
     "run_files",

@@ -16,12 +16,19 @@ from typing import Final
 
 from ingest.arguments import Paths, as_paths
 from ingest.display import display
-from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, is_xla_named, split_member, without_compression
+from ingest.dump.names import (
+    PROFILES,
+    ROLES,
+    TEXT_COMPRESSIONS,
+    is_xla_named,
+    split_member,
+    without_compression,
+)
 from ingest.dump.opening import FILE_FLAGS, is_of_kernel, open_folder, open_regular
 from ingest.dump.sets import Discovery, DumpSet, Member, Problem, time_of
 from ingest.errors import DumpError, UsageError
 
-__all__ = ["check_paths", "discover"]
+__all__ = ["PROFILE", "check_paths", "discover"]
 
 FIRST_LINE: Final = b"BufferAssignment:"
 """First line of every primary file, by which a renamed one is recognised."""
@@ -45,8 +52,8 @@ def discover(
         paths: directories and files, one or several; what they have in common counts once.
         known: (directory, file name), both as `display` shows them, of files that were primary files
             before; they are not opened to look at their first line.
-        proto_alone: also return sets of a protobuf without a primary file; those of other texts without one
-            are problems.
+        proto_alone: also return sets of a protobuf without a primary file (those of other texts without one
+            are problems), and each profile as a set with one member, of the role `profile`.
         follow_symlinks: follow links wherever they lead.
 
     Raises:
@@ -89,6 +96,9 @@ _ROLE_NUMBER: Final = {role: number for number, role in enumerate(ROLES)}
 _PRIMARY, _VALUES, _LIVE_RANGE, _HLO, _PROTO = range(len(ROLES))
 _ROLE_NAMES: Final = tuple(ROLES)
 _PRIMARY_ENDING: Final = ROLES["primary"][0]
+
+PROFILE: Final = "profile"
+"""Role of the only member of a set that is a profile; see `ingest.pipeline.plan`."""
 
 _SNIFF_BYTES: Final = 512
 _OUTSIDE: Final = "outside of the directories given; give that one too, or use --follow-symlinks"
@@ -187,6 +197,7 @@ class _Listing:
         self._named = named
         self._groups: dict[str, _Group] = {}
         self._others: list[os.DirEntry[str]] = []
+        self._profiles: list[os.DirEntry[str]] = []
         self._links: dict[str, str] = {}
         """Where the files lead that are links."""
         self._stems: dict[str, str] = {}
@@ -204,7 +215,9 @@ class _Listing:
                 name = entry.name
                 member = split_member(name)
                 if member is None:
-                    if name in named or not is_xla_named(name):
+                    if name.endswith(PROFILES):
+                        self._profiles.append(entry)
+                    elif name in named or not is_xla_named(name):
                         self._others.append(entry)
                     continue
                 stem, role = member
@@ -247,10 +260,21 @@ class _Listing:
                     if one.file_name in self._links
                 )
                 yield DumpSet(self._directory, stem, members, links or ())
+        for entry in self._profiles if proto_alone else ():
+            if entry.name in self._named or not only_named:
+                found = True
+                yield from self._profile(entry)
         if not found:
             # Beside dumps these are what a shell pattern such as `dumps/*` brings along.
             for name in dict.fromkeys(self._not_dumps):
                 self._tell_no_dump(name)
+
+    def _profile(self, entry: os.DirEntry[str]) -> Iterator[DumpSet]:
+        """Yield a profile as a set of its own, whose modules only its content tells."""
+        for member in self._members([None] * _PROTO + [entry]):
+            link = self._links.get(entry.name)
+            members = (member._replace(role=PROFILE),)
+            yield DumpSet(self._directory, entry.name, members, ((entry.name, link),) if link else ())
 
     def _leads_to_file(self, entry: os.DirEntry[str]) -> bool:
         """Sort out what is no regular file; say whether it is a link to one that may be followed."""

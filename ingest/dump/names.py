@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 __all__ = [
+    "CACHED_PROTO",
+    "PROFILES",
     "ROLES",
     "TEXT_COMPRESSIONS",
     "TEXT_ROLES",
@@ -26,13 +28,16 @@ __all__ = [
     "without_compression",
 ]
 
+CACHED_PROTO: Final = ".hlo_proto.pb"
+"""Ending of a module that XProf keeps of a profile, in the profile's folder."""
+
 ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "primary": ("-buffer-assignment.txt",),
         "values": ("-buffer-assignment-values.txt",),
         "live_range": ("-live-range.txt",),
         "hlo": (".txt",),
-        "proto": (".hlo.pb", ".hlo.pb.gz"),
+        "proto": (".hlo.pb", ".hlo.pb.gz", CACHED_PROTO),
     }
 )
 """Roles of a set's files in their fixed order, with the endings that tell them apart.
@@ -43,6 +48,9 @@ own naming: any text file ends so.
 
 TEXT_ROLES: Final = ("primary", "values", "live_range")
 """Roles of the files that hold the dump's own text; the others are of the module that it belongs to."""
+
+PROFILES: Final = (".xplane.pb", ".xplane.pb.gz")
+"""Endings of profiles, each of which may hold the protobufs of many modules."""
 
 TEXT_COMPRESSIONS: Final = (".gz", ".zst", ".zstd")
 """Endings of compressed texts; XLA writes none, people who keep dumps do."""
@@ -123,11 +131,7 @@ def split_member(file_name: str) -> MemberName | None:
     text = file_name
     if not file_name.endswith(".txt"):
         if file_name.endswith(_PROTOS):
-            stem = (
-                file_name[: -len(_PROTOS[0])]
-                if file_name.endswith(_PROTOS[0])
-                else file_name[: -len(_PROTOS[1])]
-            )
+            stem = next(file_name.removesuffix(one) for one in _PROTOS if file_name.endswith(one))
             return MemberName(stem, "proto") if stem else None
         text = without_compression(file_name)
         if not text.endswith(".txt") or text is file_name:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
-__all__ = ["Discovery", "DumpSet", "Member", "Problem", "time_of"]
+__all__ = ["Discovery", "DumpSet", "InProfile", "Member", "Problem", "time_of"]
 
 _LATEST: Final = 2**63 - 1
 
@@ -22,6 +23,21 @@ class Member(NamedTuple):
     """As `time_of` has it."""
 
 
+class InProfile(NamedTuple):
+    """Where a profile holds the protobuf of a module, and what it says of all its modules."""
+
+    offset: int
+    """In the uncompressed profile, bytes."""
+    length: int
+    """Bytes."""
+    module_name: str
+    host: str | None
+    started: datetime | None
+    """UTC, without time zone."""
+    device_type: str | None
+    backend: str | None
+
+
 class DumpSet(NamedTuple):
     """The files of one compiled module's dump."""
 
@@ -32,6 +48,8 @@ class DumpSet(NamedTuple):
     """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
     links: tuple[tuple[str, str], ...] = ()
     """File names of members that are links, with the paths that they lead to."""
+    in_profile: InProfile | None = None
+    """The set is a module within the file of its only member, a profile."""
 
     def path(self, member: Member) -> str:
         """Return where a member lies: an absolute path of which no part is a link."""

@@ -45,6 +45,13 @@ class FileText(NamedTuple):
     notices: tuple[Notice, ...]
 
 
+class FilePart(NamedTuple):
+    """A part of a file's uncompressed bytes."""
+
+    offset: int
+    length: int
+
+
 class Source:
     """Uncompressed bytes of a regular file, plain, gzip or zstd: limited, counted and hashed while read.
 
@@ -58,14 +65,21 @@ class Source:
         count: uncompressed bytes read so far.
     """
 
-    def __init__(self, path: str, max_bytes: int = sys.maxsize) -> None:
+    def __init__(self, path: str, max_bytes: int = sys.maxsize, part: FilePart | None = None) -> None:
         """Open a file; the compression is recognised by the content.
 
+        Args:
+            path: the file.
+            max_bytes: most bytes, uncompressed.
+            part: only these of the uncompressed bytes; None for all.
+
         Raises:
-            DumpError: it cannot be opened or is no regular file.
+            DumpError: it cannot be opened, is no regular file, or ends before the part does.
         """
         self.path = path
         self.count = 0
+        self._at = 0
+        """Uncompressed bytes of the file that were read or stepped over."""
         self._hash = hashlib.sha256()
         self._max_bytes = max_bytes
         raw, self._size = _open_regular(path)
@@ -79,6 +93,10 @@ class Source:
         self.is_plain = compression is None
         if compression:
             self._stream = _decompressed(raw, compression)
+        self._left = sys.maxsize if part is None else part.length
+        """Bytes until the end of the part."""
+        if part is not None:
+            self.skip(part.offset)
 
     def __enter__(self) -> Source:
         return self
@@ -97,21 +115,39 @@ class Source:
         Raises:
             DumpError: they cannot be read, compressed data is damaged, or there are more than allowed.
         """
-        data = self._read(min(size, self._size - self.count) if self.is_plain else size)
+        size = min(size, self._left)
+        data = self._read(min(size, self._size - self._at) if self.is_plain else size)
         self._hash.update(data)
+        self._passed(len(data))
         self.count += len(data)
+        self._left -= len(data)
         if self.count > self._max_bytes:
             raise DumpError(
                 "unreadable", f"there are more than {self._max_bytes:,} bytes uncompressed", file=self.path
             )
-        if not self.is_plain and self.count > max(BOMB_BYTES, BOMB_TIMES * self._size):
+        return data
+
+    def skip(self, size: int) -> None:
+        """Step over bytes, unread and unhashed where the file is plain; raises as `read`."""
+        if self.is_plain:
+            size = min(size, self._size - self._at)
+            self._stream.seek(size, os.SEEK_CUR)
+            self._passed(size)
+            return
+        while size and (data := self._read(min(size, _FINISH_BYTES))):
+            size -= len(data)
+            self._passed(len(data))
+
+    def _passed(self, count: int) -> None:
+        """Count bytes of the file, and end where a compressed one has more than allowed."""
+        self._at += count
+        if not self.is_plain and self._at > max(BOMB_BYTES, BOMB_TIMES * self._size):
             raise DumpError(
                 "unreadable",
                 f"{self._size:,} compressed bytes stand for more than {BOMB_TIMES} times as many;"
                 " decompress it first, if that is meant",
                 file=self.path,
             )
-        return data
 
     def finish(self) -> None:
         """Read what is left, so that `sha256` and `count` are those of the whole file; raises as `read`."""

@@ -12,6 +12,7 @@ import os
 from typing import Final
 
 from ingest.dump.records import Notice
+from ingest.dump.source import FilePart
 from ingest.errors import DumpError
 from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
 from ingest.hlo.assignment_proto import AssignmentReader
@@ -34,6 +35,7 @@ def read_proto(
     derive_lifetimes: bool = False,
     max_bytes: int = MAX_BYTES,
     with_places: bool = True,
+    part: FilePart | None = None,
 ) -> HloProto:
     """Read an HloProto.
 
@@ -43,12 +45,13 @@ def read_proto(
         derive_lifetimes: also derive uses, the flattened schedule and live ranges.
         max_bytes: most bytes, uncompressed.
         with_places: work out where values appear and which share a buffer, which takes as long as the rest.
+        part: where in the file it lies, in a profile; None for a file of its own.
 
     Raises:
         DumpError: the file cannot be read, is no HloProto, is cut off, or is beyond a limit.
     """
     name = os.fspath(path)
-    wire = Wire(name, budget or Budget(), max_bytes)
+    wire = Wire(name, budget or Budget(), max_bytes, part=part)
     try:
         reader, assignment = ModuleReader(wire), AssignmentReader(wire)
         for field in wire.fields():

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from ingest.dump.source import Source
+from ingest.dump.source import FilePart, Source
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 
@@ -51,10 +51,28 @@ class Wire:
         path: the file, for messages.
     """
 
-    def __init__(self, path: str, budget: Budget, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(
+        self,
+        path: str,
+        budget: Budget,
+        max_bytes: int = MAX_BYTES,
+        *,
+        part: FilePart | None = None,
+        skips_unread: bool = False,
+    ) -> None:
+        """Open a file.
+
+        Args:
+            path: the file.
+            budget: what its records may cost.
+            max_bytes: most bytes, uncompressed.
+            part: the message is this part of the file; None for the whole.
+            skips_unread: what is stepped over is not read where that can be avoided; `finish` has no hash.
+        """
         self.path = path
         self._budget = budget
-        self._source = Source(path, max_bytes)
+        self._skips_unread = skips_unread
+        self._source = Source(path, max_bytes, part)
         self._block = b""
         self._before = 0
         """Bytes before the block."""
@@ -175,6 +193,12 @@ class Wire:
     def _skip(self, length: int) -> None:
         while length > (there := len(self._block) - self._at):
             length -= there
+            if self._skips_unread and length > _BLOCK:
+                # All but the last byte: the next block has that, or the file is cut off.
+                self._before += len(self._block) + length - 1
+                self._block, self._at = b"", 0
+                self._source.skip(length - 1)
+                length = 1
             if not self._next_block():
                 raise self.error("the file ends within a message: it is cut off; copy it again")
         self._at += length

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ingest.display import display
-from ingest.dump.find import discover
-from ingest.dump.names import ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
-from ingest.dump.sets import Discovery, DumpSet, Problem
+from ingest.dump.find import PROFILE, discover
+from ingest.dump.names import CACHED_PROTO, PROFILES, ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
+from ingest.dump.sets import Discovery, DumpSet, InProfile, Problem
+from ingest.errors import DumpError
 from ingest.events import Event, LeftOut, NothingFound, Planned
 from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
@@ -36,12 +37,51 @@ def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool, follow_
     roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
     renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
     found = discover(names, known=renamed, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
-    sets = tuple(
+    profiles = [one for one in found.sets if one.members[0].role == PROFILE]
+    sets = [
         one if read_hlo else _without_sidecars(one)
         for one in found.sets
         if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
+    ]
+    found = replace(found, sets=tuple(sets))
+    return _with_modules(found, profiles) if profiles else found
+
+
+def _with_modules(found: Discovery, profiles: Sequence[DumpSet]) -> Discovery:
+    """Put the modules of profiles in their place; those that cannot be read are problems.
+
+    XProf keeps modules that it has shown as files beside the profile, which say no more than it does.
+    """
+    from ingest.hlo.profile import read_profile
+
+    modules: list[DumpSet] = []
+    problems: list[Problem] = []
+    shown: set[tuple[str, str]] = set()
+    for one in profiles:
+        [member] = one.members
+        try:
+            profile = read_profile(one.path(member))
+        except DumpError as error:
+            problems.append(Problem(display(os.path.join(one.directory, member.file_name)), error.message))
+            continue
+        host = next(one.stem.removesuffix(ending) for ending in PROFILES if one.stem.endswith(ending))
+        facts = (profile.host or host, profile.started, profile.device_type, profile.backend)
+        for module in profile.modules:
+            place = InProfile(module.offset, module.length, module.module_name, *facts)
+            members = (member._replace(role="proto"),)
+            modules.append(one._replace(stem=f"{host}.{module.title}", members=members, in_profile=place))
+            shown.add((one.directory, f"{module.title}{CACHED_PROTO}"))
+    sets = [
+        one
+        for one in found.sets
+        if one.members[0].role != PROFILE and (one.directory, one.members[0].file_name) not in shown
+    ]
+    by_place = sorted([*sets, *modules], key=lambda one: (one.directory, one.stem))
+    return replace(
+        found,
+        sets=tuple(by_place),
+        problems=tuple(sorted([*found.problems, *problems], key=lambda problem: problem.path)),
     )
-    return replace(found, sets=sets)
 
 
 def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task], int]:
@@ -58,7 +98,7 @@ def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task],
 def _nothing_found(names: Sequence[str]) -> NothingFound:
     """Return the event of a search that has found nothing, with what it looked for."""
     texts = ", ".join(f"*{ending}" for role in TEXT_ROLES for ending in ROLES[role])
-    protos = ", ".join(f"*{ending}" for ending in ROLES["proto"])
+    protos = ", ".join(f"*{ending}" for ending in (*ROLES["proto"], *PROFILES))
     return NothingFound(
         tuple(map(display, names)),
         f"no dump found; looked for {texts} (plain or {', '.join(TEXT_COMPRESSIONS)}), {protos},"

@@ -21,11 +21,11 @@ from typing import Any, Final, TypeVar
 from ingest.database.identity import holds
 from ingest.database.tables import staged_types, types_of
 from ingest.display import display
-from ingest.dump.names import parse_stem, without_compression
+from ingest.dump.names import DumpName, parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet, time_of
-from ingest.dump.source import TooMuchText
+from ingest.dump.source import FilePart, TooMuchText
 from ingest.errors import DumpError
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
@@ -308,9 +308,15 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
 def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     from ingest.hlo.proto import read_proto
 
-    paths = dump_set.paths()
-    proto = read_proto(paths["proto"], derive_lifetimes=True)
-    dump = dump_of_proto(proto, paths["proto"])
+    paths, place = dump_set.paths(), dump_set.in_profile
+    part = None if place is None else FilePart(place.offset, place.length)
+    try:
+        proto = read_proto(paths["proto"], derive_lifetimes=True, part=part)
+        dump = dump_of_proto(proto, paths["proto"])
+    except DumpError as error:
+        if place is not None:
+            error.message = f"{dump_set.stem}: {error.message}"
+        raise
     add_lone_texts(dump, proto, paths)
     add_implied(dump, proto, paths["proto"])
     sidecars = sidecars_of(None, proto)
@@ -399,7 +405,9 @@ def reject(error: DumpError) -> Rejected:
 
 def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
     """Return the staged row of `runs`, in the order of its columns."""
-    name = parse_stem(task.dump_set.stem)
+    name, place = parse_stem(task.dump_set.stem), task.dump_set.in_profile
+    if place is not None:
+        name = DumpName(module_name=place.module_name, backend=place.backend, dump_time=place.started)
     return (
         task.run_no,
         display(task.dump_set.directory),
@@ -424,6 +432,8 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.resident_peak,
         dump.uses_from,
         dump.ranges_from,
+        place and place.host and display(place.host),
+        place and place.device_type and display(place.device_type),
     )
 
 

@@ -205,4 +205,7 @@ def _chunks(tasks: Sequence[Task], jobs: int) -> Iterator[list[Task]]:
 
 
 def _size(task: Task) -> int:
-    return sum(member.size for member in task.dump_set.members)
+    dump_set = task.dump_set
+    if dump_set.in_profile is not None:
+        return dump_set.in_profile.length
+    return sum(member.size for member in dump_set.members)

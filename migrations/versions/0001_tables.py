@@ -392,7 +392,11 @@ def upgrade() -> None:
             "cpu, gpu or tpu, from the file name, else from tiled layouts in the text.",
         ),
         column("stage", sa.String(), "Compilation stage in the file name, e.g. after_optimizations."),
-        column("dump_time", sa.DateTime(), "Timestamp prefix of the file name, UTC; NULL without one."),
+        column(
+            "dump_time",
+            sa.DateTime(),
+            "Timestamp prefix of the file name, or when the profile started; UTC, NULL without one.",
+        ),
         column(
             "content_sha256", sa.String(), "SHA-256 of the primary file's text, uncompressed, hexadecimal."
         ),
@@ -443,6 +447,10 @@ def upgrade() -> None:
             "ranges_from",
             sa.String(),
             "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and its schedule); NULL where they are not known.",
+        ),
+        column("profile_host", sa.String(), "Machine whose profile the run was found in; NULL for dumps."),
+        column(
+            "device_type", sa.String(), "Device that was profiled, as the profiler names it; NULL for dumps."
         ),
         sa.PrimaryKeyConstraint("run_id"),
         comment="One row for each compiled module's dump.",

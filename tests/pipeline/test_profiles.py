@@ -1,0 +1,254 @@
+"""Profiles: each module that ran is a run."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest import ImportSummary, import_dumps, open_database
+from ingest.dump.source import Source
+from ingest.errors import DumpError
+from ingest.hlo.profile import read_profile
+from tests.support.dump_sets import DATA
+
+FOLDER = Path(__file__).parent / "profiled"
+[PROFILE] = (FOLDER / "log").rglob("*.xplane.pb")
+[PROTO] = (FOLDER / "dump").glob("*.hlo.pb")
+OTHER_PROTO = DATA / "hlo/jaxlib-0.10.2-cpu/module_0004.jit_cd.cpu_after_optimizations.hlo.pb"
+PAST = 1_700_000_000
+
+
+def field(number: int, value: int | bytes | str) -> bytes:
+    """Write a field of a protobuf."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def varint(value: int) -> bytes:
+    data = bytearray()
+    while value > 0x7F:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*data, value])
+
+
+def plane(name: str, *more: bytes, stats: Iterable[tuple[str, int, int | bytes | str]] = ()) -> bytes:
+    """Write a plane; stats are (name, number of the field, value)."""
+    numbered = list(enumerate(stats, 1))
+    values = [field(6, field(1, number) + field(kind, value)) for number, (_, kind, value) in numbered]
+    names = [
+        field(5, field(1, number) + field(2, field(1, number) + field(2, name)))
+        for number, (name, *_) in numbered
+    ]
+    return field(1, field(2, name) + b"".join((*more, *names, *values)))
+
+
+def metadata(*modules: tuple[str, bytes], stat: str = "Hlo Proto") -> bytes:
+    """Write the plane of modules, as (title, HloProto)."""
+    events = [
+        field(4, field(1, number) + field(2, field(2, title) + field(5, field(1, 77) + field(6, proto))))
+        for number, (title, proto) in enumerate(modules)
+    ]
+    return plane("/host:metadata", *events, field(5, field(1, 77) + field(2, field(2, stat))))
+
+
+def write(folder: Path, content: bytes, name: str = "host.xplane.pb") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_bytes(content)
+    os.utime(path, (PAST, PAST))
+    return path
+
+
+def load(database: Path, *paths: Path, **options: Any) -> ImportSummary:
+    return import_dumps(list(paths), database, jobs=1, **options)
+
+
+def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    with open_database(database, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def test_a_module_of_a_profile_is_a_run_with_its_facts(database: Path) -> None:
+    """A profile that JAX took, in the folders that it makes."""
+    assert load(database, FOLDER / "log").loaded == 1
+    assert query(
+        database, "SELECT stem, module_name, backend, profile_host, dump_time, ranges_from FROM runs"
+    ) == [("vm.jit_step(0)", "jit_step", "cpu", "vm", datetime(2026, 11, 21, 21, 21, 46, 29149), "hlo")]
+    assert query(database, "SELECT dump_dir FROM runs") == [(str(PROFILE.parent),)]
+    assert load(database, FOLDER / "log").unchanged == 1
+
+
+def test_the_same_program_is_recognised_in_a_dump_and_a_profile(database: Path) -> None:
+    """And its figures are the same."""
+    assert load(database, FOLDER).loaded == 2
+    [(programs, runs, peaks)] = query(
+        database,
+        "SELECT count(DISTINCT program_sha256), count(DISTINCT run_id), count(DISTINCT peak_bytes)"
+        " FROM runs JOIN hlo_modules USING (run_id)",
+    )
+    assert (programs, runs, peaks) == (1, 2, 1)
+
+
+def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> None:
+    """Its modules lie at the same places of the uncompressed bytes."""
+    proto, other = PROTO.read_bytes(), OTHER_PROTO.read_bytes()
+    content = plane("/host:CPU", field(3, b"x" * 300_000)) + metadata(("a(1)", proto), ("b(2)", other))
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    write(plain, content)
+    write(packed, gzip.compress(content), "host.xplane.pb.gz")
+    assert load(database, plain, packed).loaded == 4
+    [(runs,)] = query(database, "SELECT list(DISTINCT (stem, content_sha256, peak_bytes)).len() FROM runs")
+    assert runs == 2
+    assert load(database, packed).unchanged == 2
+
+
+def test_devices_and_times_are_facts(tmp_path: Path) -> None:
+    """TPU and GPU have planes of their own; a name may be a reference to the name of a stat."""
+    content = (
+        metadata(("jit_f(7)", PROTO.read_bytes()))
+        + plane("/device:TPU:0", stats=[("device_type_string", 7, 2), ("TPU v4", 3, 1)])
+        + plane("Task Environment", stats=[("profile_start_time", 3, 1_700_000_000_123_456_789)])
+        + field(4, "worker-3")
+    )
+    profile = read_profile(write(tmp_path, content))
+    assert profile[1:] == ("worker-3", datetime(2023, 11, 14, 22, 13, 20, 123456), "TPU v4", "tpu")
+
+
+@pytest.mark.parametrize("stat", ["hlo_proto", "HLO Proto", "Hlo Proto"])
+def test_the_stat_has_had_several_names(stat: str, tmp_path: Path) -> None:
+    """Other bytes are no module, whatever they hold."""
+    proto = PROTO.read_bytes()
+    content = metadata(("a(1)", proto), ("b(2)", b"\x07\x07"), ("a(1)", proto), stat=stat)
+    found = read_profile(write(tmp_path, content + metadata(("c(3)", proto), stat="else"))).modules
+    assert [(one.title, one.module_name) for one in found] == [("a(1)", "jit_step"), ("a(1).2", "jit_step")]
+    assert content[found[1].offset :][: found[1].length] == proto
+
+
+def test_stats_of_the_plane_itself_hold_modules_too(database: Path, tmp_path: Path) -> None:
+    """So TensorFlow wrote it until 2020."""
+    write(tmp_path, plane("/host:metadata", stats=[("hlo_proto", 6, PROTO.read_bytes())]))
+    assert load(database, tmp_path).loaded == 1
+    assert query(database, "SELECT stem FROM runs") == [("host.jit_step",)]
+
+
+def test_events_are_stepped_over_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four gigabytes of events hardly a byte is read."""
+    events, read = 4 << 30, 0
+    proto = metadata(("a(1)", PROTO.read_bytes()))
+    head = varint(3 << 3 | 2) + varint(events)
+    name = field(2, "/device:TPU:0")
+    path = tmp_path / "host.xplane.pb"
+    with path.open("wb") as file:
+        file.write(varint(1 << 3 | 2) + varint(len(name) + len(head) + events) + name + head)
+        file.seek(events, os.SEEK_CUR)
+        file.write(proto)
+    whole = Source.read
+
+    def counted(self: Source, size: int) -> bytes:
+        nonlocal read
+        data = whole(self, size)
+        read += len(data)
+        return data
+
+    monkeypatch.setattr(Source, "read", counted)
+    [module] = read_profile(path).modules
+    assert module.offset > events
+    assert read < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "no planes"),
+        (plane("/host:CPU", field(3, b"...")), "enable_hlo_proto"),
+        (metadata(("a(1)", PROTO.read_bytes()))[:-30], "cut off"),
+        (metadata(("a(1)", PROTO.read_bytes()))[:2000], "cut off"),
+        (plane("/device:TPU:0", field(3, b"x" * 900_000))[:500_000], "cut off"),
+        (b"\x0f" * 99, "wire type"),
+    ],
+)
+def test_what_is_no_profile_of_modules_is_rejected_in_one_line(
+    content: bytes, words: str, database: Path, tmp_path: Path
+) -> None:
+    """It says what is missing and how to get it; what lies beside it loads."""
+    write(tmp_path, content)
+    shutil.copy(PROTO, tmp_path)
+    summary = load(database, tmp_path)
+    assert (summary.found, summary.loaded, summary.rejected) == (2, 1, 1)
+    [reject] = summary.rejects
+    assert words in reject.message
+    assert reject.file == str(tmp_path / "host.xplane.pb")
+    assert load(database, tmp_path).rejected == 1
+
+
+def test_a_module_without_buffer_assignment_is_rejected_alone(database: Path, tmp_path: Path) -> None:
+    """The others of the profile load."""
+    proto = PROTO.read_bytes()
+    without = next(
+        head + proto[len(head) :][:size]
+        for size in range(1, len(proto))
+        if proto.startswith(head := varint(1 << 3 | 2) + varint(size))
+    )
+    write(tmp_path, metadata(("a(1)", proto), ("b(2)", without)))
+    summary = load(database, tmp_path)
+    assert (summary.loaded, summary.rejected) == (1, 1)
+    assert "host.b(2): the protobuf holds no buffer assignment" in summary.rejects[0].message
+
+
+def test_what_xprof_keeps_beside_a_profile_counts_once(database: Path, tmp_path: Path) -> None:
+    """Alone it is a protobuf like any other."""
+    write(tmp_path, metadata(("jit_step(1)", PROTO.read_bytes())))
+    write(tmp_path, PROTO.read_bytes(), "jit_step(1).hlo_proto.pb")
+    write(tmp_path, OTHER_PROTO.read_bytes(), "jit_cd(2).hlo_proto.pb")
+    assert load(database, tmp_path).loaded == 2
+    assert query(database, "SELECT stem FROM runs ORDER BY ALL") == [
+        ("host.jit_step(1)",),
+        ("jit_cd(2)",),
+    ]
+
+
+def test_profiles_are_left_alone_with_the_protobufs(database: Path) -> None:
+    """--no-hlo reads texts only."""
+    assert load(database, FOLDER, read_hlo=False).found == 0
+
+
+def test_hosts_of_one_program_are_kept_apart(database: Path, tmp_path: Path) -> None:
+    """Each host of a job writes a profile of its own into the same folder."""
+    for host in ("one", "two"):
+        write(tmp_path, metadata(("jit_step(1)", PROTO.read_bytes())), f"{host}.xplane.pb")
+    assert load(database, tmp_path).loaded == 2
+    assert query(database, "SELECT profile_host FROM runs ORDER BY ALL") == [("one",), ("two",)]
+    assert load(database, tmp_path).unchanged == 2
+    assert load(database, tmp_path / "one.xplane.pb").unchanged == 1
+
+
+def test_a_profile_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+    """As any other file."""
+    with pytest.raises(DumpError, match="cannot be read"):
+        read_profile(tmp_path / "missing.xplane.pb")
+
+
+@pytest.mark.slow
+def test_a_profile_taken_now_answers(database: Path, tmp_path: Path) -> None:
+    """With the JAX that is installed, if there is one."""
+    pytest.importorskip("jax")
+    subprocess.run(
+        [sys.executable, "-", str(tmp_path)],
+        input=(FOLDER / "take.py").read_bytes(),
+        check=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    assert load(database, tmp_path).loaded == 2
+    assert query(database, "SELECT count(DISTINCT peak_bytes), count(peak_bytes) FROM runs") == [(1, 2)]
