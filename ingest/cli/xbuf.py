@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "shell": ("ingest.cli.query:shell", "Open the database in the DuckDB shell."),
     "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
+    "report": ("ingest.cli.report:report", "Write one run, or two to compare, as a page to look around in."),
     "plot": ("ingest.cli.plot:plot", "Draw one run as SVG or PNG: live bytes and arena."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
     "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),

@@ -1,0 +1,45 @@
+"""`xbuf report`: one run, or two, as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ingest.cli.interrupts import reading
+from ingest.cli.terminal import DATABASE_OPTION
+from ingest.errors import UsageError
+
+
+@click.command()
+@click.argument("runs", type=click.IntRange(1), nargs=-1, required=True, metavar="RUN [RUN]")
+@DATABASE_OPTION
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="HTML file to write.",
+)
+def report(runs: tuple[int, ...], database: str, output: Path) -> None:
+    """Write one run as a page to look around in; of two runs also what changed from the first to the second.
+
+    The page is one file that loads nothing: it opens from disk, as an artifact of CI or from a mail. It shows
+    live bytes over the program, the arena with every buffer in it, what fills the peak, and all buffers as a
+    table.
+
+    \b
+    Example:
+      xbuf report 1 -o report.html
+    """
+    if len(runs) > 2:
+        raise UsageError(f"{len(runs)} runs given; a page shows one, or two to compare")
+    from ingest.query.output import write_bytes
+    from ingest.report.data import read_changes, read_details
+    from ingest.report.page import write_page
+
+    with reading(database) as connection:
+        details = [read_details(connection, run) for run in runs]
+        changes = read_changes(connection, *runs) if len(runs) == 2 else []
+    write_bytes(write_page(details, changes).encode(), output, database=database)

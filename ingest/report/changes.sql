@@ -1,0 +1,25 @@
+-- What holds the bytes at the peaks of two runs, by op_name, opcode, shape and source line: sums over buffers.
+WITH held AS (
+    SELECT
+        p.run_id = $after AS is_after,
+        coalesce(p.op_name, p."value") AS what,
+        p.opcode,
+        regexp_replace(p.shape, '\{.*$', '') AS shape,
+        source_text(p.source_file, p.source_line, p.source_via) AS "source",
+        p.bytes_at_peak AS bytes
+    FROM buffers_at_peak AS p
+    WHERE p.run_id IN ($before, $after)
+)
+SELECT
+    h.what,
+    h.opcode,
+    h.shape,
+    arg_max(h."source", h.is_after) AS "source",
+    coalesce(sum(h.bytes) FILTER (NOT h.is_after), 0)::BIGINT AS before_bytes,
+    coalesce(sum(h.bytes) FILTER (h.is_after), 0)::BIGINT AS after_bytes,
+    count(*) FILTER (NOT h.is_after) AS before_buffers,
+    count(*) FILTER (h.is_after) AS after_buffers
+FROM held AS h
+GROUP BY h.what, h.opcode, h.shape
+HAVING before_bytes <> after_bytes
+ORDER BY abs(after_bytes - before_bytes) DESC, h.what, h.opcode, h.shape;
