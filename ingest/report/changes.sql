@@ -1,14 +1,14 @@
 -- What holds the bytes at the peaks of two runs, by op_name, opcode, shape and source line: sums over buffers.
 WITH held AS (
     SELECT
-        p.run_id = $after AS is_after,
+        s.is_after,
         coalesce(p.op_name, p."value") AS what,
         p.opcode,
         regexp_replace(p.shape, '\{.*$', '') AS shape,
         source_text(p.source_file, p.source_line, p.source_via) AS "source",
         p.bytes_at_peak AS bytes
-    FROM buffers_at_peak AS p
-    WHERE p.run_id IN ($before, $after)
+    FROM (VALUES ($before, false), ($after, true)) AS s(run_id, is_after)
+    JOIN buffers_at_peak AS p ON p.run_id = s.run_id
 )
 SELECT
     h.what,

@@ -129,7 +129,7 @@ function slotStep(range, most) {
 }
 
 function drawByteAxis(pen, from, to, width, height) {
-  const step = byteStep(to - from, Math.max(2, height / 45));
+  const step = byteStep(to - from, Math.max(2, height / 32));
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   for (let size = Math.ceil(from / step) * step; size <= to; size += step) {
