@@ -79,7 +79,7 @@ def _largest(connection: duckdb.DuckDBPyConnection) -> int:
 def hostile(details: RunDetails) -> RunDetails:
     """Give a run names that try to become markup, everywhere."""
     picture = details.picture
-    texts = {
+    texts: dict[str, Any] = {
         name: Texts(column.number, [f"{HOSTILE}{at}" for at in range(len(column.names))])
         for name in ("value", "shape", "opcode", "op_name", "source")
         if (column := getattr(picture.buffers, name))
