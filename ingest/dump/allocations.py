@@ -32,7 +32,7 @@ _VALUE: Final = re.compile(rf"^ value: <{KEY}> \(size=({INT}),offset=({INT})\): 
 _LOGICAL: Final = re.compile(
     rf"^  ({NAME}?)\[([0-9,]*)\]\(#({INT})(?: @({SINT}))?\) \[({INT}),({INT})\]: (.*)\n", re.M
 )
-# The lines of positions and uses are told apart from a head: a run of heads would be read over and over.
+# The lines of positions and uses are distinguished from a head: a run of heads would be read over and over.
 _EMBEDDED: Final = re.compile(
     rf"^  ({INT}) (PHI )?({NAME})({INDEX})?(?: @({SINT}))?, positions:\n"
     rf"((?:  {NAME}(?: {INDEX})?\n)*+) uses:\n((?:  {NAME}, operand {INT}(?: {INDEX})?\n)*+)"
@@ -288,7 +288,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
     unknown: list[str] = []
     match = _ATTRIBUTES.fullmatch(tail)
     if match is None:
-        # Known attributes in another order or beside new ones: sort them, keep the rest by its text.
+        # Known attributes in another order or among new ones: sort them, keep the rest by its text.
         known: dict[int, str] = {}
         at = 0
         while at < len(tail):

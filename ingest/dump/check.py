@@ -57,7 +57,7 @@ def check_values_follow(values: Sequence[tuple[str, ...]]) -> None:
 def check_last_allocation(index: int, size: int | None, has_values: bool) -> None:
     """Refuse a primary file that is cut off after a header line.
 
-    An allocation that is not empty has values, in 2,961 dumps. Where a total is printed, that tells more.
+    An allocation that is not empty has values, in 2,961 dumps. Where a total is printed, that shows more.
 
     Args:
         index: number of the last allocation.
@@ -338,31 +338,31 @@ def check_sections(dump: ParsedDump, files: Mapping[str, str]) -> None:
     values_file = files.get("values", files["primary"])
     ranges_file = files.get("live_range", files["primary"])
     split = "values" in files or "live_range" in files
-    seen, told = dump.sections, dump.features
+    seen, printed = dump.sections, dump.features
     # TF 2.1 to 2.10 print addresses and everything in one file; from TF 2.7 on, a size for people comes
     # with instruction texts, and live ranges follow.
-    modern = not told & {features.LOGICAL_BUFFERS, features.EMBEDDED_VALUES}
-    texts = bool(told & {features.HUMAN_TOTAL, features.FROM_INSTRUCTION})
+    modern = not printed & {features.LOGICAL_BUFFERS, features.EMBEDDED_VALUES}
+    texts = bool(printed & {features.HUMAN_TOTAL, features.FROM_INSTRUCTION})
     missing: tuple[str, str, str] | None = None
-    if features.TOTAL in told and Section.VALUES not in seen:
+    if features.TOTAL in printed and Section.VALUES not in seen:
         missing = ("values", "Used values:", values_file)
-    elif features.TOTAL not in told and (
-        "values" in files or (features.POINTER in told and modern) or Section.VALUES in seen
+    elif features.TOTAL not in printed and (
+        "values" in files or (features.POINTER in printed and modern) or Section.VALUES in seen
     ):
         missing = ("total", "Total bytes used:", values_file)
     elif Section.SEQUENCE not in seen and ("live_range" in files or (texts and not split)):
         missing = ("sequence", "HloLiveRange", ranges_file)
     elif Section.SEQUENCE in seen and Section.VALUES not in seen and not split:
         missing = ("values", "Used values:", values_file)
-    elif features.LIVE_RANGE not in told and Section.RANGES in seen:
+    elif features.LIVE_RANGE not in printed and Section.RANGES in seen:
         missing = ("sequence", "HloLiveRange (max N):", ranges_file)
-    elif Section.RANGES not in seen and (features.LIVE_RANGE in told or Section.PEAK in seen):
+    elif Section.RANGES not in seen and (features.LIVE_RANGE in printed or Section.PEAK in seen):
         missing = ("ranges", "BufferLiveRange:", ranges_file)
-    elif (features.LIVE_RANGE in told and Section.PEAK not in seen) or (
-        features.PEAK not in told and Section.TREE in seen
+    elif (features.LIVE_RANGE in printed and Section.PEAK not in seen) or (
+        features.PEAK not in printed and Section.TREE in seen
     ):
         missing = ("peak", "Live ranges at N (peak):", ranges_file)
-    elif "live_range" in files and features.PEAK in told and Section.TREE not in seen:
+    elif "live_range" in files and features.PEAK in printed and Section.TREE not in seen:
         missing = ("tree", "Stack trace breakdown for peak usage:", ranges_file)
     if missing:
         section, head, file = missing

@@ -42,7 +42,7 @@ LIVE_RANGE_UNAVAILABLE: Final = "live_range_unavailable"
 PEAK: Final = "peak"
 """A peak list is printed."""
 PEAK_UNBOUNDED: Final = "peak_unbounded"
-"""XLA could not tell the peak: unbounded dynamic shape."""
+"""XLA could not compute the peak: unbounded dynamic shape."""
 PEAK_INDEX: Final = "peak_index"
 """The peak list prints shape indices (jaxlib >= 0.6.0)."""
 PEAK_CUMULATIVE: Final = "peak_cumulative"
@@ -56,7 +56,7 @@ SPLIT_FILES: Final = "split_files"
 def without(feature: str) -> str:
     """Return the mark that some part of a dump lacks a feature which is a release's habit.
 
-    Scanners set it beside the feature; where both are set, the dump is not of one piece. It is no feature
+    Scanners set it with the feature; where both are set, the dump is not of one piece. It is no feature
     and goes no further (`ingest.dump.check.note_mixed`).
     """
     return f"-{feature}"

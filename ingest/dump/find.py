@@ -1,6 +1,6 @@
-"""Find the dump sets below directories and beside files, without reading them.
+"""Find the dump sets below directories and next to files, without reading them.
 
-Named members are told by their names alone; only a file under a name that is neither a member's nor XLA's
+Named members are known by their names alone; only a file under a name that is neither a member's nor XLA's
 is opened, for its first line. A directory of 100,000 members costs its listing, one stat per member and
 under 2 µs of work each.
 """
@@ -182,7 +182,7 @@ class _Search:
             self.problem(directory, "vanished while it was searched; import it again")
         else:
             self.problem(
-                directory, f"cannot be searched: {error.strerror}; mend its permissions or leave it out"
+                directory, f"cannot be searched: {error.strerror}; change its permissions or leave it out"
             )
 
 
@@ -206,7 +206,7 @@ class _Listing:
         """Files given by name that turned out to be nothing, under names of XLA's."""
 
     def read(self) -> None:
-        """List the directory: members by stem, directories, and files that only content can tell."""
+        """List the directory: members by stem, directories, and files that only their content can place."""
         groups, named = self._groups, self._named
         with os.scandir(self._descriptor) as entries:
             for entry in entries:
@@ -246,7 +246,7 @@ class _Listing:
                     if orphan is not None:
                         primary = f"{display(stem)}{_PRIMARY_ENDING}"
                         self._problem(
-                            orphan.name, f"lacks {primary}; copy that beside it, or remove this file"
+                            orphan.name, f"lacks {primary}; copy that next to it, or remove this file"
                         )
                         continue
                     self._not_dumps += [entry.name for entry in group if entry and entry.name in self._named]
@@ -265,9 +265,9 @@ class _Listing:
                 found = True
                 yield from self._profile(entry)
         if not found:
-            # Beside dumps these are what a shell pattern such as `dumps/*` brings along.
+            # Next to dumps these are what a shell pattern such as `dumps/*` brings along.
             for name in dict.fromkeys(self._not_dumps):
-                self._tell_no_dump(name)
+                self._report_no_dump(name)
 
     def _profile(self, entry: os.DirEntry[str]) -> Iterator[DumpSet]:
         """Yield a profile as a set of its own, whose modules only its content tells."""
@@ -346,7 +346,7 @@ class _Listing:
             if base in stem_of_base:
                 self._stems[name] = stem_of_base[base]
                 continue  # a compressed copy
-            # `x`, `x.txt` and a set of stem x may be three dumps: the whole name tells them apart.
+            # `x`, `x.txt` and a set of stem x may be three dumps: the whole name distinguishes them.
             for stem in (base.removesuffix(".txt"), base, name):
                 group = self._groups.setdefault(stem, [None] * len(_ROLE_NAMES))
                 if group[_PRIMARY] is None:
@@ -362,7 +362,7 @@ class _Listing:
             stem_of_base[base] = self._stems[name] = stem
 
     def _candidates(self, only_named: bool) -> list[os.DirEntry[str]]:
-        """Return the files that only their content can tell."""
+        """Return the files that only their content can place."""
         candidates = self._others
         if only_named:
             # With those that share a stem, so that a set has the same one as in a search of the directory.
@@ -379,7 +379,7 @@ class _Listing:
         return candidates + meant
 
     def _is_dump(self, name: str) -> bool:
-        """Tell by the first line whether a file is a primary file."""
+        """Return whether the first line makes a file a primary file."""
         try:
             if name in self._links:
                 descriptor, _ = open_regular(self._links[name])
@@ -389,7 +389,7 @@ class _Listing:
             return False
         except OSError as error:
             self._problem(
-                name, f"cannot be opened: {error.strerror or error}; mend its permissions or leave it out"
+                name, f"cannot be opened: {error.strerror or error}; change its permissions or leave it out"
             )
             return False
         try:
@@ -412,7 +412,7 @@ class _Listing:
             if is_xla_named(name):
                 self._not_dumps.append(name)
             else:
-                self._tell_no_dump(name)
+                self._report_no_dump(name)
         return is_dump
 
     def _stem_of(self, name: str) -> str | None:
@@ -422,7 +422,7 @@ class _Listing:
             stem = member.stem
         return stem
 
-    def _tell_no_dump(self, name: str) -> None:
+    def _report_no_dump(self, name: str) -> None:
         self._problem(name, "is no buffer-assignment dump: its first line is not 'BufferAssignment:'")
 
     def _problem(self, name: str, message: str) -> None:

@@ -13,7 +13,7 @@ __all__ = ["Instruction", "parse_instruction", "unescape"]
 
 
 class Instruction(NamedTuple):
-    """What an instruction's text tells of where it comes from; None is what it does not tell."""
+    """What an instruction's text says of where it comes from; None is what it does not say."""
 
     name: str | None = None
     opcode: str | None = None
@@ -52,7 +52,7 @@ _ESCAPED: Final = {b"\\": b"\\", b'"': b'"', b"'": b"'", b"n": b"\n", b"t": b"\t
 
 
 def parse_instruction(text: str) -> Instruction:
-    """Return what an instruction's text tells; never raises, whatever the text is."""
+    """Return what an instruction's text says; never raises, whatever the text is."""
     head = _HEAD.match(text)
     if head is None:
         return _NOTHING

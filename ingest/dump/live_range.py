@@ -141,7 +141,7 @@ def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
     nodes: list[StackNode] = []
     unexplained: list[int] = []  # for each node, its bytes less its own and its children's
     path: list[int] = []  # places of the last node and its ancestors
-    is_open: list[bool] = []  # for each of them: its connector promises another sibling
+    is_open: list[bool] = []  # for each of them: its connector promises another node of that level
     indents = [""]  # what stands before the connector of a node, by its depth
     left, fits = printed, True
     at, counted = head.end(), 0  # `line` is that of `counted`

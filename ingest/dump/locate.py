@@ -29,7 +29,7 @@ def locate(error: DumpError, files: Sequence[str]) -> None:
         if error.line is not None and error.byte_offset is None:
             error.byte_offset = _offset_of_line(error.file, error.line)
     except DumpError:
-        # Gone, or one line of it fills the memory: the error at hand is told without its place.
+        # Gone, or one line of it fills the memory: the error is reported without its place.
         error.line = None
     if not error.file:
         error.file = files[0]

@@ -1,7 +1,7 @@
-"""Read what the file names of a dump tell: which files belong together, and what was compiled.
+"""Read what the file names of a dump say: which files belong together, and what was compiled.
 
 XLA names a file `[timestamp.]module_NNNN[.module name][.cl_number].[target_]stage` plus an ending that
-tells its content (FORMAT 7). Module names and targets hold dots; a module name that would make the file
+says what it holds (FORMAT 7). Module names and targets hold dots; a module name that would make the file
 name longer than 255 characters is left out by XLA.
 """
 
@@ -40,7 +40,7 @@ ROLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "proto": (".hlo.pb", ".hlo.pb.gz", CACHED_PROTO),
     }
 )
-"""Roles of a set's files in their fixed order, with the endings that tell them apart.
+"""Roles of a set's files in their fixed order, with the endings that distinguish them.
 
 A text may carry one of `TEXT_COMPRESSIONS` after its ending. `.txt` is `hlo` only after a stem of XLA's
 own naming: any text file ends so.
@@ -84,7 +84,7 @@ _CL_TARGET: Final = re.compile(r"(?:(.*)\.)?(cl_\d+)", re.ASCII | re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class DumpName:
-    """What the stem of a dump set tells; None is what it does not tell."""
+    """What the stem of a dump set says; None is what it does not say."""
 
     module_id: int | None = None
     module_name: str | None = None
@@ -105,9 +105,9 @@ class MemberName(NamedTuple):
 
 
 def parse_stem(stem: str) -> DumpName:
-    """Return what the stem of a dump set tells.
+    """Return what the stem of a dump set says.
 
-    A stem that only starts as XLA's naming tells its number and time; any other tells nothing.
+    A stem that only starts as XLA's naming gives its number and time; any other gives nothing.
     """
     match = _STEM.fullmatch(stem)
     if match is None:
@@ -124,7 +124,7 @@ def parse_stem(stem: str) -> DumpName:
 
 
 def split_member(file_name: str) -> MemberName | None:
-    """Cut a file name into its set's stem and its role; None when its name tells no role.
+    """Cut a file name into its set's stem and its role; None when its name has no role.
 
     `..._after_buffer_assignment.txt`, `-memory-usage-report.txt` and the like have no role.
     """
@@ -158,7 +158,7 @@ def without_compression(file_name: str) -> str:
 
 
 def is_xla_named(file_name: str) -> bool:
-    """Tell whether a file carries XLA's own naming, so that its name tells all of its role."""
+    """Return whether a file carries XLA's own naming, so that its name alone decides its role."""
     return _XLA_NAME.match(file_name) is not None
 
 

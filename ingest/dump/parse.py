@@ -49,7 +49,7 @@ def parse_dump(
     """Parse one dump to frozen records.
 
     Args:
-        path: the primary file; siblings with the usual names are picked up where none are given.
+        path: the primary file; the others with the usual names are picked up where none are given.
         values: `-buffer-assignment-values.txt` of the same dump.
         live_range: `-live-range.txt` of the same dump.
 
@@ -62,9 +62,9 @@ def parse_dump(
         ("values", values, "-buffer-assignment-values.txt"),
         ("live_range", live_range, "-live-range.txt"),
     ):
-        sibling = os.fspath(given) if given is not None else base + name + ending
-        if given is not None or (found and os.path.isfile(sibling)):
-            files[role] = sibling
+        member = os.fspath(given) if given is not None else base + name + ending
+        if given is not None or (found and os.path.isfile(member)):
+            files[role] = member
     return to_records(parse_set({role: without_links(file) for role, file in files.items()}))
 
 

@@ -2,7 +2,7 @@
 
 `ingest.dump.parse.parse_dump` makes a `Dump`; a renderer in the tests prints one back byte for byte. The
 bulk import keeps the same facts in columns instead (`ingest.staging.batch`). Sizes and offsets are bytes,
-times are slots of the flattened schedule. A fact that the text does not tell is None.
+times are slots of the flattened schedule. A fact that the text does not state is None.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class StackNode:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something odd but legal."""
+    """A warning: something unusual but legal."""
 
     file: str
     line: int | None

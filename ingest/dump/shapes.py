@@ -1,6 +1,6 @@
 """Read the text of a shape: element type, dimensions, layout and what an array of it needs.
 
-The grammar is that of FORMAT 6 with the attributes of all eras in any order. Tuples are told, not taken
+The grammar is that of FORMAT 6 with the attributes of all eras in any order. Tuples are recognised, not taken
 apart: a value's shape is the tuple's table, and its leaves are values of their own.
 """
 
@@ -52,7 +52,7 @@ _PARENTHESIS: Final = re.compile(r"[()]")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the text of a shape tells; None is what it does not tell or what has no meaning."""
+    """What the text of a shape says; None is what it does not say or what has no meaning."""
 
     dtype: str | None
     """As printed; `tuple` for tuples."""
@@ -70,7 +70,7 @@ class Shape:
     """Dimensions x element bits without tiling, rounded up to bytes; None without dimensions or bits."""
     is_tuple: bool = False
     is_known: bool = True
-    """False if the text, its type or a number in it is beyond us; what it does tell stands."""
+    """False if the text, its type or a number in it is beyond us; what it does say stands."""
 
 
 class Layout(NamedTuple):
@@ -88,9 +88,9 @@ _UNKNOWN: Final = Shape(None, None, None, None, None, None, None, is_known=False
 
 
 def parse_shape(text: str) -> Shape:
-    """Return what the text of a shape tells; a text that is no shape gives one that is not known.
+    """Return what the text of a shape says; a text that is no shape gives one that is not known.
 
-    The work does not depend on the length of a tuple. A buffer, `b(f32[8]{0})`, is told as what it holds.
+    The work does not depend on the length of a tuple. A buffer, `b(f32[8]{0})`, counts as what it holds.
     """
     if text.startswith("b(") and text.endswith(")"):
         text = text[2:-1]

@@ -1,7 +1,7 @@
 """Read the text of a dump file: plain, gzip or zstd, whole or in blocks of whole lines.
 
 What a copy through other systems does to a text (byte order mark, CRLF line ends, bytes that are no
-UTF-8) is mended and told as a notice.
+UTF-8) is repaired and reported as a notice.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _why_unreadable(error: OSError) -> str:
         return f"{error}; leave it out"
     if error.errno == errno.ELOOP:
         return "is a link now, or lies behind one; import it again"
-    return f"cannot be read: {error.strerror}; mend its permissions or leave it out"
+    return f"cannot be read: {error.strerror}; change its permissions or leave it out"
 
 
 def _compression(start: bytes) -> str | None:

@@ -25,7 +25,7 @@ def scan_unavailable(dump: ParsedDump, piece: Piece, file: str) -> None:
     dump.features.add(features.LIVE_RANGE_UNAVAILABLE)
     first, *others = LINES.findall(text)
     if first != WHY_UNAVAILABLE:
-        message = "XLA tells in other words than usual why there are no live ranges"
+        message = "XLA says in other words than usual why there are no live ranges"
         note(dump.notices, [Notice(file, line, "live-range-unavailable", message, first[:MAX_TEXT])])
     note_lines(dump, others, line + 1, file)
 

@@ -1,4 +1,4 @@
-"""Tell what is odd about a dump but no reason to refuse it.
+"""Warn of what is unusual about a dump but no reason to reject it.
 
 None of these occurs in the 3,008 dumps that were looked at, but for values of another color than their
 allocation's: each hints at damage, or at a release that is not known yet.
@@ -60,18 +60,18 @@ _MARKS = {
 }
 
 
-def note_blank_lines(text: str, following: Piece, file: str, told: Collection[str]) -> list[Notice]:
+def note_blank_lines(text: str, following: Piece, file: str, found: Collection[str]) -> list[Notice]:
     """Note another number of blank lines between two sections than XLA prints.
 
     Args:
         text: the end of the section.
         following: the start of the next section; total, values or sequence.
         file: name for the notice.
-        told: features of the dump.
+        found: features of the dump.
     """
     blank = len(text) - len(text.rstrip("\n")) - 1
     usual = 2 if following.section is Section.SEQUENCE else 1
-    if blank == usual or (usual == 2 and blank == 1 and features.GLUED_NEWLINE in told):
+    if blank == usual or (usual == 2 and blank == 1 and features.GLUED_NEWLINE in found):
         return []
     message = f"{blank} blank lines before the section {following.section.label}; XLA prints {usual}"
     return [Notice(file, following.line, "blank-lines", message)]

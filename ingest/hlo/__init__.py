@@ -1,1 +1,1 @@
-"""What lies beside a dump: the HLO text and the compiler's protobuf."""
+"""The sidecar files of a dump: the HLO text and the compiler's protobuf."""

@@ -1,4 +1,4 @@
-"""A module's buffer assignment as the compiler's protobuf tells it.
+"""A module's buffer assignment as the compiler's protobuf has it.
 
 Sizes and offsets are bytes. Indexes are ShapeIndexes as XLA prints them, `{}` for the whole. What a release
 did not write reads as the protobuf's default, so facts that came later are None where the file has none.
@@ -44,7 +44,7 @@ class ProtoAllocation:
     is_thread_local: bool
     maybe_live_out: bool
     is_tuple: bool
-    """Holds the pointer table of a tuple; the text does not tell it."""
+    """Holds the pointer table of a tuple; the text does not say so."""
     is_parameter_aliased_with_output: bool | None
     """The module declares the parameter as donated; None where the release may not write this."""
 
@@ -75,7 +75,7 @@ class ProtoValue(NamedTuple):
     instruction: str
     shape_index: str
     is_phi: bool
-    """Merges several definitions. The protobuf does not tell it; it is so for what `while` and `conditional`
+    """Merges several definitions. The protobuf does not say so; it is so for what `while` and `conditional`
     and the parameters of a loop's computations define, and for nothing else (corpus: all 5,065 values)."""
     color: int
     offset: int
@@ -168,7 +168,7 @@ class ScheduledComputation:
 class HloProto:
     """An HloProto file: the module and its buffer assignment.
 
-    `problems` tells what does not fit together; everything else stands.
+    `problems` lists what does not fit together; everything else stands.
     """
 
     header: ModuleHeader

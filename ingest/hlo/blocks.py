@@ -22,14 +22,14 @@ class LineBlocks:
     """Blocks of whole lines of a file, plain or compressed; figures are complete after the iteration.
 
     A line longer than 16 MiB (a constant printed in full) loses its middle: what an instruction's line
-    tells stands before the constant and in the metadata after it.
+    says stands before the constant and in the metadata after it.
 
     Attributes:
         text_bytes: uncompressed bytes of the file.
         sha256: of these bytes, hexadecimal.
         shortened: lines that lost their middle.
         ends_with_newline: the file ends with a line end.
-        mended: the file has bytes that are no UTF-8 (now `\\xNN`).
+        repaired: the file has bytes that are no UTF-8 (now `\\xNN`).
     """
 
     def __init__(self, path: str, block_bytes: int = BLOCK_BYTES, max_line: int = _MAX_LINE) -> None:

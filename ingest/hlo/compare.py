@@ -1,6 +1,6 @@
 """Hold a dump's text against the protobuf of the same module.
 
-Both tell allocations and values. In all eras they agree in every fact that both tell (206 pairs from TF 1.14
+Both list allocations and values. In all eras they agree in every fact that both state (206 pairs from TF 1.14
 to jaxlib 0.11.2), so a difference means that the files are of different compilations or that one is damaged.
 """
 
@@ -26,7 +26,7 @@ _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact that the text and the protobuf tell differently."""
+    """One fact in which the text and the protobuf differ."""
 
     kind: str
     """Which fact: a word of `size offset color flags parameter assignment instruction shape`, or

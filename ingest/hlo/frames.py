@@ -1,4 +1,4 @@
-"""Tell which source line an instruction comes from, and the Python stack that led there.
+"""Find which source line an instruction comes from, and the Python stack that led there.
 
 A value's metadata names one frame of a table of frames; each frame names the one that called it. The line
 that people want is the *innermost user frame*: the innermost one that is not within a framework's own
@@ -63,14 +63,14 @@ _OWN: Final = r"^<frozen |(?:^|/)lib/python3(?:\.[0-9]+)?/(?!(?:site|dist)-packa
 
 
 class SourceLine(NamedTuple):
-    """Where something is written; None is what is not told."""
+    """Where something is written; None is what is not known."""
 
     file: str | None
     line: int | None
 
 
 class FrameworkRule:
-    """Tells the framework's files from the user's."""
+    """Separates the framework's files from the user's."""
 
     def __init__(self, packages: Iterable[str] = FRAMEWORK_PACKAGES, patterns: Iterable[str] = ()) -> None:
         """Make a rule of package names and of shell patterns for whole file names."""

@@ -29,7 +29,7 @@ Problem = Callable[[int, str, str], None]
 
 
 def parse_header(text: str) -> ModuleHeader | None:
-    """Return what the text of `HloModule NAME, key=value, ...` tells; None if it is something else.
+    """Return what the text of `HloModule NAME, key=value, ...` states; None if it is something else.
 
     Values nest and hold strings; what stands in `frontend_attributes` is the user's and is stepped over.
     """

@@ -18,7 +18,7 @@ def traced_resident_peak(memory: MainMemory, proto: HloProto) -> int | None:
     values of color 0, whose arena has a color of its own (GPU, xla_gpu_temp_buffer_use_separate_color).
 
     None with several arenas, of which XProf takes one, as each has a trace of its own and how their steps
-    interleave is not told; and where an arena holds more than pointer tables of tuples and has no trace.
+    interleave is not known; and where an arena holds more than pointer tables of tuples and has no trace.
     """
     sizes = {value.value_id: value.size for value in proto.values}
     traces = [trace for trace in proto.heap_traces if trace.allocation_index in memory.arenas]

@@ -184,11 +184,11 @@ class InstructionScanner:
         columns = self.columns
         for row in unread:
             text = heads[row] + tails[row]
-            told = parse_instruction("a = s[] b()" + text)
-            columns.op_name[first + row] = told.op_name
-            columns.source_file[first + row] = told.source_file
-            columns.source_line[first + row] = told.source_line
-            columns.stack_frame_id[first + row] = told.stack_frame_id
+            parsed = parse_instruction("a = s[] b()" + text)
+            columns.op_name[first + row] = parsed.op_name
+            columns.source_file[first + row] = parsed.source_file
+            columns.source_line[first + row] = parsed.source_line
+            columns.stack_frame_id[first + row] = parsed.stack_frame_id
             columns.called_computations[first + row] = _called(text)
 
     def _scan_records(self, text: str, start: int, end: int) -> list[Row]:

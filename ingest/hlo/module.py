@@ -2,7 +2,7 @@
 
 An instruction's id is unique in the module; since jaxlib 0.7.2 it is the computation's id in the upper 32
 bits and a number within the computation in the lower ones. Protobufs of TensorFlow <= 2.9 name
-instructions where later ones tell the id.
+instructions where later ones give the id.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class ModuleReader:
         self._wire.count(records, small)
 
     def header(self) -> ModuleHeader:
-        """Return what the module tells of itself."""
+        """Return what the head of the module states."""
         return ModuleHeader(
             self.name,
             self._is_scheduled,

@@ -39,7 +39,7 @@ class _Location(NamedTuple):
 class Placement:
     """Values, positions and allocations of a module, with names for ids.
 
-    What does not fit together is told to `module.problem`.
+    What does not fit together is reported by `module.problem`.
     """
 
     def __init__(self, reader: AssignmentReader, module: Module) -> None:

@@ -1,4 +1,4 @@
-"""Work out where values appear, which a protobuf does not tell.
+"""Work out where values appear, which a protobuf does not list.
 
 A value appears where it is defined and wherever an instruction hands it on without a copy: in tuples and
 their elements, bitcasts, parameters of loops and branches, halves of asynchronous operations. Each such
@@ -46,7 +46,7 @@ class Places:
         self._computations = {module.columns.computation[place.row] for place in definitions}
 
     def value_at(self, row: int, index: Index = ()) -> int | None:
-        """Return the value that appears at a place; None if it cannot be told."""
+        """Return the value that appears at a place; None if it cannot be worked out."""
         path: list[Place] = []
         place: Place | None = Place(row, index)
         while place is not None and place not in self._values:

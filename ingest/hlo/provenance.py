@@ -1,4 +1,4 @@
-"""Find a source line also for instructions whose metadata tells none.
+"""Find a source line also for instructions whose metadata has none.
 
 The compiler makes most of the memory of a large module itself: parameters carry an op_name but no source,
 copies, converted weights and many fusions no metadata at all. In the model sets since jaxlib 0.8 the
@@ -46,7 +46,7 @@ class Sources(NamedTuple):
 
 
 def locate(columns: InstructionColumns, stacks: Stacks) -> Sources:
-    """Return the source line of every instruction, inherited where its own metadata tells none."""
+    """Return the source line of every instruction, inherited where its own metadata has none."""
     rows, via = trace_origins(columns)
     # A row more, for what has no origin.
     frame_ids = [*columns.stack_frame_id, None]
@@ -103,7 +103,7 @@ def trace_origins(columns: InstructionColumns) -> Origins:
                 caller = callers.get(columns.computation[row])
                 if caller is not None and rows[caller] is not None:
                     rows[row], via[row] = rows[caller], "caller"
-        # What is itself made from its operands tells nothing of their use.
+        # What is itself made from its operands says nothing of their use.
         ends_here = via[row] in ("own", "fused")
         origin, far = (rows[row], 1) if ends_here else (forward[row], distance[row] + 1)
         if origin is not None:

@@ -1,7 +1,7 @@
-"""What the HLO text and the protobuf of a module tell, as records and, for the many, as columns.
+"""What the HLO text and the protobuf of a module say, as records and, for the many, as columns.
 
 The two readers, `ingest.hlo.text` and `ingest.hlo.proto`, make the same records, so that either file can
-stand for the other. A fact that a file does not tell is None.
+stand for the other. A fact that a file does not state is None.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Donor:
 
 @dataclass(frozen=True, slots=True)
 class ModuleHeader:
-    """What a module tells of itself."""
+    """What the head of a module states."""
 
     name: str
     is_scheduled: bool = False
     """On CPU since jaxlib 0.4.36; text and protobuf say the same (corpus)."""
     num_partitions: int | None = None
-    """None where it is not told: texts up to TF 2.6, protobufs without a device assignment."""
+    """None where it is not stated: texts up to TF 2.6, protobufs without a device assignment."""
     replica_count: int | None = None
     """As num_partitions."""
     entry_computation_layout: str | None = None
@@ -87,7 +87,7 @@ class Instruction:
     called_computations: tuple[str, ...]
     is_root: bool
     source_file: str | None
-    """As the metadata tells it (up to jaxlib 0.7); see `ingest.hlo.frames` for what a frame tells."""
+    """As the metadata states it (up to jaxlib 0.7); see `ingest.hlo.frames` for what a frame says."""
     source_line: int | None
 
 
@@ -150,7 +150,7 @@ class InstructionColumns:
 class HloText:
     """An HLO module's text, read whole.
 
-    `problems` tells what could not be read; everything else stands.
+    `problems` lists what could not be read; everything else stands.
     """
 
     header: ModuleHeader

@@ -27,7 +27,7 @@ KIND: Final = "hlo-text"
 """Kind of the notices and errors of this reader."""
 
 MAX_PROBLEMS: Final = 20
-"""Problems told one by one; of the rest only the number is told."""
+"""Problems reported one by one; of the rest only the number is reported."""
 
 _MAX_PENDING: Final = 64 << 20
 _LAST_LINE: Final = 64 << 10
@@ -42,7 +42,7 @@ def read_hlo_text(
 ) -> HloText:
     """Read an HLO text, plain, gzip or zstd.
 
-    A damaged text gives what could be read and tells the rest in `HloText.problems`.
+    A damaged text gives what could be read and reports the rest in `HloText.problems`.
 
     Args:
         path: the file.
@@ -92,7 +92,7 @@ class _Reader:
             self._problem, lambda count, small: budget.spend(path, count, small)
         )
         self._problems: list[Notice] = []
-        self._untold = 0
+        self._unreported = 0
         self._header: ModuleHeader | None = None
         self._frames: tuple[SourceFrame, ...] = ()
         self._computation: str | None = None
@@ -163,7 +163,7 @@ class _Reader:
         before = top.count("\n", 0, line_end)
 
         def problem(line: int, message: str, shown: str) -> None:
-            self._tell(before + line + 1, message, shown)
+            self._report(before + line + 1, message, shown)
 
         self._frames = parse_frames(top[line_end:], problem)
         self._budget.spend(self._path, len(self._frames))
@@ -218,15 +218,15 @@ class _Reader:
     def _check_end(self) -> None:
         whole = "the file is cut off; copy it again"
         if self._computation is not None:
-            self._tell(self._line, f"the computation {self._computation} does not end: {whole}", "")
+            self._report(self._line, f"the computation {self._computation} does not end: {whole}", "")
         elif self._entry is None:
-            self._tell(self._line, f"there is no entry computation: {whole}", "")
+            self._report(self._line, f"there is no entry computation: {whole}", "")
         if self._blocks.shortened:
             self._problems.append(
                 self._notice(None, f"{self._blocks.shortened} lines longer than 16 MiB were shortened", "")
             )
-        if self._untold:
-            self._problems.append(self._notice(None, f"{self._untold} more places cannot be read", ""))
+        if self._unreported:
+            self._problems.append(self._notice(None, f"{self._unreported} more places cannot be read", ""))
 
     def _drop(self, length: int) -> None:
         """Forget text that is read."""
@@ -235,14 +235,14 @@ class _Reader:
 
     def _problem(self, at: int, message: str, shown: str) -> None:
         # Counting lines for each of a million problems would take hours.
-        told = len(self._problems) < MAX_PROBLEMS
-        self._tell(self._line + self._text.count("\n", 0, at) if told else 0, message, shown)
+        is_reported = len(self._problems) < MAX_PROBLEMS
+        self._report(self._line + self._text.count("\n", 0, at) if is_reported else 0, message, shown)
 
-    def _tell(self, line: int, message: str, shown: str) -> None:
+    def _report(self, line: int, message: str, shown: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
             self._problems.append(self._notice(line, message, shown))
         else:
-            self._untold += 1
+            self._unreported += 1
 
     def _notice(self, line: int | None, message: str, shown: str) -> Notice:
         return Notice(self._path, line, KIND, message[:2000], shown[:2000] or None)

@@ -149,7 +149,7 @@ class Wire:
         self._budget.spend(self.path, records, small)
 
     def error(self, message: str) -> DumpError:
-        """Return an error that tells the file and the place."""
+        """Return an error that names the file and the place."""
         return DumpError(KIND, message, file=self.path, byte_offset=self.position)
 
     def _varint(self, start_of_field: bool = False) -> int:
@@ -185,7 +185,7 @@ class Wire:
         return b"".join(parts)
 
     def _next_block(self) -> bool:
-        """Go on with the next block; tell whether there is one."""
+        """Go on with the next block; return whether there is one."""
         self._before += len(self._block)
         self._block, self._at = self._source.read(_BLOCK), 0
         return bool(self._block)

@@ -107,7 +107,7 @@ def test_sibling_without_its_primary_is_a_problem_with_a_remedy(tmp_path: Path, 
     (problem,) = found.problems
     assert problem.path == str(tmp_path / (_STEM + ending))
     assert f"lacks {_STEM}{_PRIMARY}" in problem.message
-    assert "copy that beside it" in problem.message
+    assert "copy that next to it" in problem.message
 
 
 def test_hlo_and_protobuf_without_primary_are_left_out(tmp_path: Path) -> None:
