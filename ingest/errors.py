@@ -56,8 +56,8 @@ class DatabaseLocked(DatabaseError):
 
     Attributes:
         path: the database file.
-        pid: process id of the holder, if DuckDB told it.
-        command: program of the holder, if DuckDB told it.
+        pid: process id of the holder, if DuckDB names it.
+        command: program of the holder, if DuckDB names it.
     """
 
     def __init__(self, path: str, pid: int | None = None, command: str | None = None) -> None:

@@ -33,7 +33,7 @@ class ImportStarted(NamedTuple):
 
 
 class WaitingForLock(NamedTuple):
-    """Another process has the database, or is importing into it; None where the system does not tell who."""
+    """Another process has the database, or is importing into it; None where the system does not say who."""
 
     database: str
     pid: int | None

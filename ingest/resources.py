@@ -1,7 +1,7 @@
 """Where the files that are no Python modules lie: migrations and saved queries.
 
 A wheel carries them inside the package (`ingest/migrations`, `ingest/queries`). In a checkout, which an
-editable install points to, they stand beside it. The package is never run from a zip.
+editable install points to, they stand next to it. The package is never run from a zip.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def queries_dir() -> Path:
 
 
 def _find(name: str, member: str) -> Path:
-    # The member tells our folder from another project's: site-packages may hold any `migrations`.
+    # The member distinguishes our folder from another project's: site-packages may hold any `migrations`.
     for directory in (_PACKAGE / name, _PACKAGE.parent / name):
         if any(directory.glob(member)):
             return directory

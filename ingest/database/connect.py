@@ -149,7 +149,7 @@ def check_path(path: _Path) -> None:
     if "?" in place:
         # DuckDB 1.5 takes what follows for the query of a URL: the log of a?b.duckdb is a.wal?b.duckdb.
         raise DatabaseError(
-            f"{os.fspath(path)}: DuckDB keeps no log beside a path with a question mark; rename it, or name"
+            f"{os.fspath(path)}: DuckDB keeps no log next to a path with a question mark; rename it, or name"
             " another"
         )
 
@@ -157,7 +157,7 @@ def check_path(path: _Path) -> None:
 def check_links(path: _Path) -> None:
     """Make sure that a database has one name only.
 
-    DuckDB's log lies beside the name that the file was opened by. Opened by another, the file lacks what the
+    DuckDB's log lies next to the name that the file was opened by. Opened by another, the file lacks what the
     log holds, and is changed without it; a file that is replaced keeps its old content under the other name.
 
     Raises:
@@ -191,7 +191,7 @@ def open_database(
 
     Args:
         path: the database file; always a file, never a URL or `:memory:`.
-        read_only: open beside other readers, change nothing. The connection cannot reach other files, and its
+        read_only: open among other readers, change nothing. The connection cannot reach other files, and its
             settings are locked: the file may come from anybody.
         unsafe: with `read_only`, leave other files within reach and settings open. In one process the
             connections to one database are all `unsafe`, or none.
@@ -339,7 +339,7 @@ def _attempt(path: str, deadline: float, action: Callable[[], _T]) -> _T:
 
 
 def _exists(path: str) -> bool:
-    """Tell whether the file is there; raises NotADatabase for a directory, FIFO or device."""
+    """Return whether the file is there; raises NotADatabase for a directory, FIFO or device."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -353,7 +353,7 @@ def _exists(path: str) -> bool:
 
 
 def _inspect(connection: duckdb.DuckDBPyConnection, path: str) -> _Schema:
-    """Tell whose schema the file holds; raises NotADatabase when it is not ours."""
+    """Return whose schema the file holds; raises NotADatabase when it is not ours."""
     # By their full names: a macro of the file could have the name of any function.
     ours = "database_name = system.main.current_database() AND NOT internal"
     try:
@@ -406,7 +406,7 @@ def _bring_to_head(path: str, schema: _Schema, deadline: float) -> None:
 def _create(path: str, queries_of: str | None = None) -> None:
     """Create a database at head in one step: a kill leaves no file or a whole one.
 
-    The file is made in a private folder beside its place and linked there, so of two processes that create
+    The file is made in a private folder next to its place and linked there, so of two processes that create
     it at once one wins and the other opens what it finds.
     """
     from ingest.database.creation import create_at_head

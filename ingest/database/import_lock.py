@@ -1,4 +1,4 @@
-"""One importer at a time: a lock beside the database, which readers and shells never meet.
+"""One importer at a time: a lock file next to the database, which readers and shells never meet.
 
 It is taken for the whole of an import, of which DuckDB's own lock on the database is held for a small part
 only, and by everything else that changes the database or its staging folder.
@@ -30,7 +30,7 @@ OnWait = Callable[[DatabaseLocked], None]
 
 
 def lock_file(database: str) -> str:
-    """Return the path of the lock beside a database; it stays when the lock is released."""
+    """Return the path of the lock file of a database; it stays when the lock is released."""
     return f"{os.path.realpath(database)}.lock"
 
 
@@ -43,11 +43,11 @@ def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | N
 
     Raises:
         DatabaseLocked: another importer held it longer than `wait_seconds`.
-        DatabaseError: the lock cannot be made, or the names beside the database would be too long.
+        DatabaseError: the lock cannot be made, or the names of files next to the database would be too long.
     """
     _require_room(database)
     deadline = time.monotonic() + wait_seconds
-    told = False
+    is_reported = False
     try:
         descriptor = _open(database, os.O_RDWR | os.O_CREAT)
     except (OSError, ValueError) as error:
@@ -62,9 +62,9 @@ def import_lock(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | N
             left = deadline - time.monotonic()
             if left <= 0:
                 raise refusal
-            if on_wait and not told:
+            if on_wait and not is_reported:
                 on_wait(refusal)
-                told = True
+                is_reported = True
             time.sleep(min(_RETRY_SECONDS, left))
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -101,7 +101,7 @@ def _open(database: str, flags: int) -> int:
 
 
 def _require_room(database: str) -> None:
-    """Refuse a database whose name leaves no room for the longest of the names beside it."""
+    """Refuse a database whose name leaves no room for the longest of the names next to it."""
     folder, name = os.path.split(os.path.realpath(database))
     try:
         longest = os.pathconf(folder, "PC_NAME_MAX") - len(_LONGEST_ENDING)
@@ -109,7 +109,7 @@ def _require_room(database: str) -> None:
         raise explain(database, error) from error
     if len(os.fsencode(name)) > longest:
         raise DatabaseError(
-            f"{database}: the name has {len(os.fsencode(name))} bytes; xbuf keeps files beside it whose names"
+            f"{database}: the name has {len(os.fsencode(name))} bytes; xbuf keeps files near it whose names"
             f" are longer, and has room for {longest}: rename it, or name another with --db"
         )
 

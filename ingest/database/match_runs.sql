@@ -6,7 +6,7 @@
 --   run_id without is_held: the given files complete that run. Without run_id, it is a new run.
 --
 -- A run is its place and its own text: primary, values and live ranges; of a protobuf without primary that one
--- counts as text too. A run is completed by what has all of its text and more beside it; so nothing that a run
+-- counts as text too. A run is completed by what has all of its text and more sidecar files; so nothing that a run
 -- holds of its text is ever lost. A file of which no content is known could not be read.
 CREATE OR REPLACE TEMP TABLE matched_runs AS
 WITH candidates AS (

@@ -1,6 +1,6 @@
 """Folders that are the importer's alone: what lies in them is trusted, loaded, and deleted by name.
 
-Such a folder lies beside the database, where others may be allowed to write. They could put a link to another
+Such a folder lies near the database, where others may be allowed to write. They could put a link to another
 folder in its place, or a folder of their own with work that they forged; both are refused.
 """
 

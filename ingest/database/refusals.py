@@ -13,7 +13,7 @@ from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADat
 __all__ = ["command_line", "explain"]
 
 # "… Conflicting lock is held in /usr/bin/duckdb (PID 812) by user ann. See also …"; what the system does not
-# tell is left out.
+# say is left out.
 _HOLDER = re.compile(r"lock is held in (?P<command>.+?) \(PID (?P<pid>\d+)\)")
 _COMMAND_CHARACTERS = 120
 
@@ -120,7 +120,7 @@ def _locked(path: str, text: str) -> DatabaseLocked:
 def command_line(pid: int) -> str | None:
     """Return what the process was called with, as ps shows it; DuckDB names only its program.
 
-    None where the system does not tell (no /proc, another user's process, or it has just ended).
+    None where the system does not say (no /proc, another user's process, or it has just ended).
     """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -70,7 +70,7 @@ _table(
     Column("run_id", "BIGINT", "Number of the run, ascending in import order.", key=True, origin="load"),
     Column("import_id", "BIGINT", "Import that loaded it (imports.import_id).", required=True, origin="load"),
     Column("dump_dir", "VARCHAR", "Absolute directory of the dump set.", required=True),
-    Column("stem", "VARCHAR", "File name without the endings that tell the members apart.", required=True),
+    Column("stem", "VARCHAR", "File name without the endings that distinguish the members.", required=True),
     Column("module_id", "BIGINT", "Module number in the file name (module_0003 is 3)."),
     Column("module_name", "VARCHAR", "HLO module name in the file name, e.g. jit_train_step."),
     Column("target", "VARCHAR", "Target in the file name: cpu, gpu, sm_9.0a_gpu, gfx90a_gpu, cl_933746096."),
@@ -108,7 +108,7 @@ _table(
         "BIGINT",
         "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, "
         "and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where "
-        "there are arenas and it is not told what is live in them.",
+        "there are arenas and it is not known what is live in them.",
     ),
     Column(
         "uses_from",
@@ -388,13 +388,13 @@ _table(
 )
 _table(
     "notices",
-    "Odd but legal things in loaded dumps.",
+    "Warnings: unusual but legal things in loaded dumps.",
     "dump",
     _RUN,
     Column("file", "VARCHAR", "File that it was seen in."),
     Column("line", "BIGINT", "Line in that file, from 1; NULL where it concerns the whole."),
-    Column("kind", "VARCHAR", "What was odd, one word.", required=True),
-    Column("message", "VARCHAR", "What was odd, a sentence.", required=True),
+    Column("kind", "VARCHAR", "What was unusual, one word.", required=True),
+    Column("message", "VARCHAR", "What was unusual, a sentence.", required=True),
     Column("text", "VARCHAR", "The text concerned, verbatim; cut after 2,000 characters."),
 )
 _table(
@@ -402,7 +402,7 @@ _table(
     "One row for each dump that was not loaded.",
     "import",
     Column("import_id", "BIGINT", "Import that rejected it (imports.import_id).", required=True),
-    Column("file", "VARCHAR", "File at fault.", required=True),
+    Column("file", "VARCHAR", "The file rejected.", required=True),
     Column("line", "BIGINT", "Line in that file, from 1."),
     Column("byte_offset", "BIGINT", "Where that line starts in the file's text, bytes from 0."),
     Column("section", "VARCHAR", "Section of the dump: allocations, values, sequence, ranges, peak, tree."),
@@ -420,17 +420,22 @@ _table(
     Column("parameters", "VARCHAR", "Parameters with type and default, as in the call.", required=True),
     Column("example", "VARCHAR", "A call to paste into a DuckDB shell.", required=True),
     Column("tool_version", "VARCHAR", "Version of xbuf that installed it.", required=True),
-    Column("sha256", "VARCHAR", "SHA-256 of what was installed; tells when to install again.", required=True),
+    Column(
+        "sha256",
+        "VARCHAR",
+        "SHA-256 of what was installed; shows when to install again.",
+        required=True,
+    ),
 )
 _table(
     "hlo_modules",
-    "One row for each run whose HLO text or protobuf was read: what the module's head tells.",
+    "One row for each run whose HLO text or protobuf was read: what the module's head states.",
     "dump",
     _RUN,
     Column("name", "VARCHAR", "Name of the HLO module."),
     Column("is_scheduled", "BOOLEAN", "The module has a schedule.", required=True),
-    Column("num_partitions", "BIGINT", "num_partitions; NULL where it is not told (TF)."),
-    Column("replica_count", "BIGINT", "replica_count; NULL where it is not told (TF)."),
+    Column("num_partitions", "BIGINT", "num_partitions; NULL where it is not stated (TF)."),
+    Column("replica_count", "BIGINT", "replica_count; NULL where it is not stated (TF)."),
     Column(
         "entry_computation_layout",
         "VARCHAR",
@@ -506,7 +511,7 @@ _table(
     "One row for each event of the protobuf's heap simulator traces.",
     "dump",
     _RUN,
-    Column("allocation_index", "BIGINT", "Arena that the trace is of; NULL where it is not told."),
+    Column("allocation_index", "BIGINT", "Arena that the trace is of; NULL where it is not known."),
     Column("position", "BIGINT", "Order within the run, from 0.", required=True),
     Column("kind", "VARCHAR", "alloc, free or share.", required=True),
     Column("value_id", "BIGINT", "Value concerned.", required=True),

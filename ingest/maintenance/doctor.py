@@ -1,4 +1,4 @@
-"""Examine a database and all that lies beside it; change nothing but what killed queries left."""
+"""Examine a database and the files next to it; change nothing but what killed queries left."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def _blocks(connection: duckdb.DuckDBPyConnection) -> Finding:
 
 
 def _unreadable(check: str, error: duckdb.Error) -> Finding:
-    """Tell what keeps a check from its rows: a table that was dropped, a block that was damaged."""
+    """Return what keeps a check from its rows: a table that was dropped, a block that was damaged."""
     reason = str(error).strip().partition("\n")[0]
     return Finding(check, "trouble", f"cannot be checked: {reason}; restore a backup")
 
@@ -258,7 +258,7 @@ def _storage(database: str) -> Finding:
 
 
 def _surroundings(database: str) -> Iterator[Finding]:
-    """Look at the files beside the database."""
+    """Look at the files next to the database."""
     place = os.path.realpath(database)
     yield _wal(database, place)
     yield _staging(database)
@@ -347,7 +347,7 @@ def _space(place: str) -> Iterator[Finding]:
         yield Finding(
             "space",
             "trouble",
-            f"{free:,} bytes are free; an import beside readers needs up to {needed:,}: a copy of the"
+            f"{free:,} bytes are free; an import while others read needs up to {needed:,}: a copy of the"
             " database and what it reads",
         )
     else:
@@ -355,7 +355,7 @@ def _space(place: str) -> Iterator[Finding]:
 
 
 def _history(database: str) -> Finding:
-    """Tell when an import last went well; it is trouble when the last one did not."""
+    """Report when an import last went well; it is trouble when the last one did not."""
     try:
         entries = [entry for entry in read_history(database) if entry.status != "running"]
     except DatabaseError as error:

@@ -254,7 +254,7 @@ def _end_import(connection: duckdb.DuckDBPyConnection, import_id: int, record: I
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """One import, as `imports` or the staging folder tells it; moments are UTC.
+    """One import, as `imports` or the staging folder has it; moments are UTC.
 
     Attributes:
         import_id: None while only the staging folder knows of it: the next load takes it along.

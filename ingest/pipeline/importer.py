@@ -2,7 +2,7 @@
 
     discover ──► plan ──► stage (workers; no database open) ──► load (one short write) ──► publish
 
-Staging writes whole parsed runs as Parquet beside the database; the load puts them in within
+Staging writes whole parsed runs as Parquet next to the database; the load puts them in within
 transactions. A killed import leaves its staging folder, and the next import goes on with it. So does an
 import that cannot get the database: what it read is loaded by the next one.
 """
@@ -126,8 +126,8 @@ def import_dumps(
         jobs: worker processes; by default one for each core that this process may use.
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
-        dry_run: only tell what would be read; nothing is written.
-        read_hlo: also read the HLO text and the protobuf beside each dump.
+        dry_run: only report what would be read; nothing is written.
+        read_hlo: also read the sidecar files of each dump: HLO text and protobuf.
         follow_symlinks: follow links also where they lead out of the directories given.
         wait_seconds: how long to wait for another import, and for a process that writes to the database.
         publish: read-only snapshot to bring up to date at the end.
@@ -218,7 +218,7 @@ class _Import:
         self._next_step = time.monotonic() + STEP_SECONDS
 
     def on_wait(self, refusal: DatabaseLocked) -> None:
-        """Tell that another process is waited for."""
+        """Report that another process is waited for."""
         self._emit(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
 
     def prepare(
@@ -343,7 +343,7 @@ class _Import:
 
     def _make_in_advance(self) -> None:
         """Make a missing database while workers read: 0.15 s that the load need not take."""
-        with suppress(DatabaseError):  # the load meets it again, and tells
+        with suppress(DatabaseError):  # the load meets it again, and reports it
             create_database(self._target, queries_of=VERSION)
 
     def load(self) -> None:

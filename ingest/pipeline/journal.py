@@ -72,7 +72,7 @@ class ImportRecord:
     """Process that wrote it; it is at work while it holds the import lock."""
     finished_at: str | None = None
     status: str = "interrupted"
-    """Until the import has ended: a folder that is left behind tells of an interrupted one."""
+    """Until the import has ended: a folder that is left behind is of an interrupted one."""
     found: int | None = None
     loaded: int | None = None
     unchanged: int | None = None
@@ -132,7 +132,7 @@ class Journal:
 
 
 def staging_folder(database: str) -> Path:
-    """Return the folder beside the database that holds the journals."""
+    """Return the folder next to the database that holds the journals."""
     return Path(f"{os.path.realpath(database)}.staging")
 
 
@@ -223,7 +223,7 @@ def read_journals(database: str) -> list[Journal]:
 def fold_empty(database: str, journals: Sequence[Journal]) -> list[Journal]:
     """Put the records of journals without parts into one file; return the others.
 
-    Beside a reader that stays for days every import without news leaves one.
+    With a reader that stays for days every import without news leaves one.
 
     Raises:
         DatabaseError: the file system refuses.

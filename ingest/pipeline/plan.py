@@ -26,12 +26,12 @@ __all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks", "search_events"]
 
 
 def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool, follow_symlinks: bool) -> Discovery:
-    """Find the dump sets; a protobuf alone is one unless its name tells an earlier stage.
+    """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage.
 
     Args:
         names: directories and files.
         records: where runs are recorded.
-        read_hlo: with what lies beside the dumps.
+        read_hlo: with the sidecar files of the dumps.
         follow_symlinks: follow links also where they lead out of the directories given.
     """
     roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
@@ -138,7 +138,7 @@ def plan_only(
     started: float,
     emit: Callable[[Event], None],
 ) -> ImportSummary:
-    """Tell what an import would read; nothing is locked or written."""
+    """Report what an import would read; nothing is locked or written."""
     records = Records(target)
     found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
     tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))

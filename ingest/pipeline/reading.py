@@ -73,7 +73,7 @@ def read_tasks(
         suspects: sets that something was lost with, in this import and those before.
         rehash: try suspects again that were to be rejected.
         report: called now and then.
-        tell: called with events.
+        emit: called with events.
         meanwhile: called once, in a thread.
         load_step: called again and again, to load what is staged when it is time; with True when it is.
     """
@@ -141,7 +141,7 @@ def reading_failed(target: str, error: OSError) -> XbufError:
 
 
 def set_rejected(one: Rejected) -> SetRejected:
-    """Return the event that tells of a reject."""
+    """Return the event of a reject."""
     return SetRejected(one.file, one.line, one.kind, one.message)
 
 

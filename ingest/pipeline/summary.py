@@ -1,4 +1,4 @@
-"""What an import tells its caller: how far it is, and what it did."""
+"""What an import reports to its caller: how far it is, and what it did."""
 
 from __future__ import annotations
 

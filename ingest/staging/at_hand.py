@@ -59,7 +59,7 @@ class AtHand:
         return cls(path)
 
     def read(self) -> list[Reading | None]:
-        """Return what each slot tells; nothing where there is no such file or it is damaged."""
+        """Return what each slot notes; nothing where there is no such file or it is damaged."""
         try:
             data = self.path.read_bytes()
         except OSError:

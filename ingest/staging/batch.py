@@ -30,7 +30,7 @@ COLUMNS: Final = {
 }
 """Columns that a batch collects row by row, with their types; `values` gets more from its texts."""
 
-# `astuple` copies each value deeply: a quarter of the time of adding what lies beside a dump.
+# `astuple` copies each value deeply: a quarter of the time of adding sidecar files.
 _OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
 _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
 _OF_DONOR: Final = attrgetter(*(field.name for field in fields(Donor)))
@@ -49,7 +49,7 @@ class PeakMatch(NamedTuple):
 
 
 class PeakMatcher:
-    """Tell for ranges, in print order, whether the printed peak list names them, and with which bytes.
+    """Find for ranges, in print order, whether the printed peak list names them, and with which bytes.
 
     Up to jaxlib 0.5 the list names instructions without index, in the order of the ranges live at the
     slot; a name then stands for its ranges one by one.
@@ -87,7 +87,7 @@ class Batch:
         runs: (run_no, rows) of each table, in the order of the rows.
         shapes: the distinct shapes, numbered; `shape_numbers` has one for each value.
         texts: the distinct instruction texts, numbered; `text_numbers` has one or None for each value.
-        sources: what the HLO module tells of each value's instruction.
+        sources: what the HLO module states of each value's instruction.
         position_counts: (ids of values, rows of each in `positions`) of each run.
         use_counts: the same of `uses`.
         size: rows collected.
@@ -108,7 +108,7 @@ class Batch:
         self.size = 0
 
     def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
-        """Add every row of one checked dump and of what lies beside it."""
+        """Add every row of one checked dump and of its sidecar files."""
         held = _occupancies(dump, sidecars.sources)
         self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held)
         if dump.intervals is not None and dump.liveness is not None:
@@ -161,10 +161,10 @@ class Batch:
                 flags.is_constant,
                 flags.is_thread_local,
             )
-            told = facts.get(header.allocation, (None, None))
+            known = facts.get(header.allocation, (None, None))
             holds = _UNKNOWN if held is None else held[header.allocation]
             holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
-            rows.append((header.allocation, header.size, *flags[:10], kind, *told, *holds))
+            rows.append((header.allocation, header.size, *flags[:10], kind, *known, *holds))
         self._extend("allocations", run_no, rows)
 
     def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:
@@ -188,7 +188,7 @@ class Batch:
     ) -> None:
         """Add values (rows as `ValueLine`, by id) with their positions and uses, where these are known.
 
-        `sources` are what the HLO module tells of the instructions' source lines.
+        `sources` are what the HLO module states of the instructions' source lines.
         """
         if not values:
             return
@@ -226,7 +226,7 @@ class Batch:
             self._count("uses", run_no, len(names))
 
     def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
-        """Add what HLO text and protobuf tell."""
+        """Add what HLO text and protobuf state."""
         module = sidecars.module
         if module is None:
             return

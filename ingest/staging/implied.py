@@ -45,7 +45,7 @@ class Implied:
         return bool(self._positions)
 
     def used(self, ids: Sequence[int]) -> UsedScan:
-        """Return positions and uses of some values as if a text told them."""
+        """Return positions and uses of some values as if a text listed them."""
         positions = [self._positions.get(id_, []) for id_ in ids]
         uses = [self._uses.get(id_, ()) for id_ in ids]
         return UsedScan(

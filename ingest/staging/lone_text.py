@@ -31,7 +31,7 @@ MAX_BYTES: Final = 48 << 20
 
 
 def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) -> None:
-    """Add to a dump that was made of a protobuf what the texts beside it say, and a notice.
+    """Add to a dump that was made of a protobuf what the texts next to it say, and a notice.
 
     Args:
         dump: as `ingest.staging.sidecars.dump_of_proto` makes it.
@@ -42,7 +42,7 @@ def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) 
     if not texts:
         return
     named = " and ".join(os.path.basename(paths[role]) for role in texts)
-    message = f"loaded from the protobuf, as *{ROLES['primary'][0]} is missing beside {named}; copy it there"
+    message = f"loaded from the protobuf, as *{ROLES['primary'][0]} is missing next to {named}; copy it there"
     note(dump.notices, [Notice(paths["proto"], None, "no-primary", message)])
     for role in texts:
         file = paths[role]
@@ -54,7 +54,7 @@ def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) 
             _add(whole, proto, role, file, paths["proto"])
         except DumpError as error:
             locate(error, [file])
-            reason = f"is left out beside the protobuf: {error.message}"
+            reason = f"is left out, and the protobuf is loaded without it: {error.message}"
             note(dump.notices, [Notice(error.file, error.line, error.kind, reason, error.text)])
         except TooMuchText:
             reason = f"has more than {MAX_BYTES >> 20} MiB, and is left out without its primary file"

@@ -1,6 +1,6 @@
-"""What lies beside a dump, as far as it was read: HLO text and protobuf.
+"""The sidecar files of a dump, as far as they were read: HLO text and protobuf.
 
-A sibling never costs the dump: what cannot be read of it becomes a notice.
+A sidecar file never costs the dump: what cannot be read of it becomes a notice.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def _all_framework(_: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sidecars:
-    """What was read beside one dump.
+    """What was read of one dump's sidecar files.
 
     Attributes:
         module: the HLO module, from the protobuf where that is there, else from its text.
         located: source line of each instruction of the module.
-        sources: what the module tells of each instruction, by its name.
-        is_framework: tells a framework's files from the user's.
+        sources: what the module states of each instruction, by its name.
+        is_framework: separates a framework's files from the user's.
         proto: the protobuf.
         sha256: SHA-256 of each member read, by role.
         notices: what could not be read.
@@ -109,7 +109,7 @@ NO_SIDECARS: Final = Sidecars()
 
 
 def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -> Sidecars:
-    """Read what lies beside a dump.
+    """Read the sidecar files of a dump.
 
     Where a protobuf can be read, the HLO text is not: it is hashed, and its start and end are looked at.
 

@@ -108,7 +108,7 @@ class Staged:
 
 
 def is_large(dump_set: DumpSet) -> bool:
-    """Tell whether a set is to be staged in pieces; where it is compressed, by a guess."""
+    """Return whether a set is to be staged in pieces; where it is compressed, by a guess."""
     size = 0
     roles = set()
     for member in dump_set.members:
@@ -289,7 +289,7 @@ def is_recorded(task: Task, dump: ParsedDump, result: Staged) -> bool:
 
 
 def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
-    """Parse a set and what lies beside it; a protobuf alone is a dump too."""
+    """Parse a set and its sidecar files; a protobuf alone is a dump too."""
     files = text_files(dump_set)
     if "primary" not in files:
         return _parse_proto(dump_set)
@@ -327,7 +327,7 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
 
 
 def play_back(dump: ParsedDump, sidecars: Sidecars) -> None:
-    """Work the resident peak out from the heap simulator's steps, as XProf does, where these tell it."""
+    """Work the resident peak out from the heap simulator's steps, as XProf does, where it has them."""
     if sidecars.proto is not None:
         from ingest.hlo.heap_trace import traced_resident_peak
 
@@ -341,24 +341,23 @@ def text_files(dump_set: DumpSet) -> dict[str, str]:
 
 
 def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool = False) -> Sidecars:
-    """Read what lies beside a dump; its notices and hashes go to the dump's.
+    """Read the sidecar files of a dump; their notices and hashes go to the dump's.
 
-    Where xbuf fails on it, the dump still loads.
+    Where xbuf fails on them, the dump still loads.
     """
     try:
         sidecars = read_sidecars(dump_set.paths(), derive_lifetimes=derive_lifetimes)
     except Exception as error:
         failure = internal(dump_set, error)
-        sidecars = Sidecars(
-            notices=[Notice(failure.file, None, failure.kind, f"beside it: {failure.message}", failure.text)]
-        )
+        message = f"sidecar files are left out: {failure.message}"
+        sidecars = Sidecars(notices=[Notice(failure.file, None, failure.kind, message, failure.text)])
     dump.notices += sidecars.notices
     dump.sha256 |= sidecars.sha256
     return sidecars
 
 
 def _has_changed(dump_set: DumpSet) -> bool:
-    """Tell whether a member has another size or time than when it was found."""
+    """Return whether a member has another size or time than when it was found."""
     for member in dump_set.members:
         try:
             status = os.stat(dump_set.path(member), follow_symlinks=False)
@@ -370,7 +369,7 @@ def _has_changed(dump_set: DumpSet) -> bool:
 
 
 def _is_gone(dump_set: DumpSet) -> bool:
-    """Tell whether a member is no file any more: it was removed, or a link or a FIFO took its place."""
+    """Return whether a member is no file any more: it was removed, or a link or a FIFO took its place."""
     for member in dump_set.members:
         try:
             mode = os.stat(dump_set.path(member), follow_symlinks=False).st_mode

@@ -58,7 +58,7 @@ def stage_tasks(
         tasks: the sets to stage.
         parts: where the parts go.
         jobs: worker processes.
-        meanwhile: called once in a thread, beside the staging.
+        meanwhile: called once in a thread, while the workers stage.
 
     Raises:
         OSError: the staging folder cannot be written, or the system refuses a process or a thread.
@@ -72,8 +72,8 @@ def stage_tasks(
     chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
     if not large and (jobs == 1 or len(chunks) <= 1 or sum(map(_size, tasks)) <= INLINE_BYTES):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
-        with ThreadPoolExecutor(1) as beside:
-            made = beside.submit(meanwhile)
+        with ThreadPoolExecutor(1) as thread:
+            made = thread.submit(meanwhile)
             for chunk in chunks:
                 yield len(chunk), stage_sets(chunk, parts.new(chunk[0].run_no))
             made.result()
@@ -87,9 +87,9 @@ def stage_tasks(
     if "proto" in roles:
         import ingest.hlo.proto  # noqa: F401 - as above: 50 ms for each worker
 
-    with Workers(jobs, parts.at_hand) as pool, ThreadPoolExecutor(1) as beside:
+    with Workers(jobs, parts.at_hand) as pool, ThreadPoolExecutor(1) as thread:
         with no_threads():
-            made = beside.submit(meanwhile)
+            made = thread.submit(meanwhile)
         for task in large:
             staged = _stage_large(task, parts, pool, jobs + 1)
             yield 0 if staged.lost else 1, staged

@@ -161,7 +161,9 @@ def upgrade() -> None:
     op.create_table(
         "heap_events",
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
-        column("allocation_index", sa.BigInteger(), "Arena that the trace is of; NULL where it is not told."),
+        column(
+            "allocation_index", sa.BigInteger(), "Arena that the trace is of; NULL where it is not known."
+        ),
         column("position", sa.BigInteger(), "Order within the run, from 0.", required=True),
         column("kind", sa.String(), "alloc, free or share.", required=True),
         column("value_id", sa.BigInteger(), "Value concerned.", required=True),
@@ -175,8 +177,8 @@ def upgrade() -> None:
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column("name", sa.String(), "Name of the HLO module."),
         column("is_scheduled", sa.Boolean(), "The module has a schedule.", required=True),
-        column("num_partitions", sa.BigInteger(), "num_partitions; NULL where it is not told (TF)."),
-        column("replica_count", sa.BigInteger(), "replica_count; NULL where it is not told (TF)."),
+        column("num_partitions", sa.BigInteger(), "num_partitions; NULL where it is not stated (TF)."),
+        column("replica_count", sa.BigInteger(), "replica_count; NULL where it is not stated (TF)."),
         column(
             "entry_computation_layout",
             Compressed(),
@@ -188,7 +190,7 @@ def upgrade() -> None:
             sa.String(),
             "Fingerprint of the program: opcodes, operands, shapes, attributes and constants of all instructions in the order in which they run, without names, numbers and metadata. Comparable where read_from is the same. NULL where a part cannot be read.",
         ),
-        comment="One row for each run whose HLO text or protobuf was read: what the module's head tells.",
+        comment="One row for each run whose HLO text or protobuf was read: what the module's head states.",
     )
     op.create_table(
         "imports",
@@ -242,10 +244,10 @@ def upgrade() -> None:
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column("file", sa.String(), "File that it was seen in."),
         column("line", sa.BigInteger(), "Line in that file, from 1; NULL where it concerns the whole."),
-        column("kind", sa.String(), "What was odd, one word.", required=True),
-        column("message", sa.String(), "What was odd, a sentence.", required=True),
+        column("kind", sa.String(), "What was unusual, one word.", required=True),
+        column("message", sa.String(), "What was unusual, a sentence.", required=True),
         column("text", sa.String(), "The text concerned, verbatim; cut after 2,000 characters."),
-        comment="Odd but legal things in loaded dumps.",
+        comment="Warnings: unusual but legal things in loaded dumps.",
     )
     op.create_table(
         "peak_breakdown",
@@ -341,7 +343,7 @@ def upgrade() -> None:
     op.create_table(
         "rejects",
         column("import_id", sa.BigInteger(), "Import that rejected it (imports.import_id).", required=True),
-        column("file", sa.String(), "File at fault.", required=True),
+        column("file", sa.String(), "The file rejected.", required=True),
         column("line", sa.BigInteger(), "Line in that file, from 1."),
         column("byte_offset", sa.BigInteger(), "Where that line starts in the file's text, bytes from 0."),
         column(
@@ -379,7 +381,7 @@ def upgrade() -> None:
         column("import_id", sa.BigInteger(), "Import that loaded it (imports.import_id).", required=True),
         column("dump_dir", sa.String(), "Absolute directory of the dump set.", required=True),
         column(
-            "stem", sa.String(), "File name without the endings that tell the members apart.", required=True
+            "stem", sa.String(), "File name without the endings that distinguish the members.", required=True
         ),
         column("module_id", sa.BigInteger(), "Module number in the file name (module_0003 is 3)."),
         column("module_name", sa.String(), "HLO module name in the file name, e.g. jit_train_step."),
@@ -436,7 +438,7 @@ def upgrade() -> None:
         column(
             "resident_peak_bytes",
             sa.BigInteger(),
-            "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where there are arenas and it is not told what is live in them.",
+            "XProf's peak heap: in color 0, all allocations but temporary arenas and thread-local scratch, and the most bytes live at one slot in the arenas, without pointer tables of tuples. NULL where there are arenas and it is not known what is live in them.",
         ),
         column(
             "uses_from",
@@ -466,7 +468,7 @@ def upgrade() -> None:
         column(
             "sha256",
             sa.String(),
-            "SHA-256 of what was installed; tells when to install again.",
+            "SHA-256 of what was installed; shows when to install again.",
             required=True,
         ),
         sa.PrimaryKeyConstraint("name"),

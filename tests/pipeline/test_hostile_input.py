@@ -102,9 +102,7 @@ class Done(NamedTuple):
     """Bytes, of the largest of its processes."""
 
 
-def xbuf_ingest(
-    *arguments: str | Path, database: Path, before: Callable[[], None] | None = None
-) -> Done:
+def xbuf_ingest(*arguments: str | Path, database: Path, before: Callable[[], None] | None = None) -> Done:
     """Run the command with one job; no traceback and no control character may come out.
 
     `before` is called in the new process before the command starts.
