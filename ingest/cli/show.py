@@ -1,142 +1,263 @@
-"""`xbuf show`: one run at a glance."""
+"""`xbuf show`: one run at a glance, or one buffer of it."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ingest.cli.answer import Output, answer
+from ingest.cli.answer import terminal_style
 from ingest.cli.interrupts import reading
-from ingest.cli.streams import echo
+from ingest.cli.streams import echo, say, writing_stdout
 from ingest.cli.terminal import DATABASE_OPTION
-from ingest.errors import UsageError
-from ingest.query.cells import human_bytes
+
+if TYPE_CHECKING:
+    from ingest.query.result import Listed
+    from ingest.query.style import Style
+    from ingest.report.buffer import BufferPage
+    from ingest.report.glance import Glance
 
 _BYTES = ("total_bytes", "peak_bytes", "printed_peak_bytes", "resident_peak_bytes", "file_bytes")
+_FIGURES = (
+    ("total_bytes", "total", "what the program asks for, in all memories"),
+    ("resident_peak_bytes", "resident peak", "most that it keeps of the main memory; XProf's peak heap"),
+    ("peak_bytes", "live peak", "what is live at once"),
+)  # fmt: skip
+_BY = {"line": "source line", "scope": "named scope", "opcode": "opcode"}
+_MINOR = (
+    "run_id", "module", "peak_time", "largest_bytes",
+    "own_bytes", "fused_bytes", "operand_bytes", "user_bytes", "caller_bytes",
+)  # fmt: skip
+"""Columns of queries that are left out here: alike in all rows of a run, or of little weight."""
+_LABEL = 13
+"""Characters of the names in front of figures."""
 
 
 @click.command()
 @click.argument("run", type=click.IntRange(1))
+@click.argument("value", required=False)
 @DATABASE_OPTION
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Buffers at the peak.")
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Rows of each list; 0 for all.",
+)
+@click.option(
+    "--all", "whole", is_flag=True, help="Also what the run is called, where it lies and its files."
+)
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def show(run: int, database: str, top: int, format_: str) -> None:
-    """Show one run: its figures, its memory by role, the buffers live at its peak and who made them.
+@click.option(
+    "--width", type=click.IntRange(0), metavar="N", help="Columns, 0 for any.  [default: the terminal's]"
+)
+@click.option(
+    "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
+    help="Colour, and links on source lines; NO_COLOR turns auto off.",
+)  # fmt: skip
+def show(
+    run: int,
+    value: str | None,
+    database: str,
+    top: int,
+    whole: bool,
+    format_: str,
+    width: int | None,
+    ansi: str,
+) -> None:
+    """Show one run: its figures of memory, what fills its peak and what is odd.
 
     Three figures answer for its memory: what it asks for (total), what it keeps of the main memory (resident
-    peak, XProf's peak heap) and what is live at once (peak).
+    peak, XProf's peak heap) and what is live at once (live peak).
 
-    RUN is a run_id as `xbuf runs` lists them.
+    RUN is a run_id as `xbuf runs` lists them. VALUE shows one buffer of it: its size and place, who shares
+    its bytes, when it is live, what defines and uses it, and its stack.
 
     \b
     Example:
       xbuf show 1
+      xbuf show 1 'fusion.12{0}'
     """
-    facts = _facts(database, run)
-    if format_ == "json":
-        echo(json.dumps(facts, default=str))
-        return
-    width = max(map(len, facts))
-    for name, value in facts.items():
-        echo(f"{name:<{width}}  {_shown(name, value)}")
-    if line := _curve(database, run, shutil.get_terminal_size().columns - width - 2):
-        echo(f"{'live bytes':<{width}}  {line}")
-    print_query(
-        database, "memory_figures", {"run": str(run)}, "table", "\nMemory, three figures and their parts"
+    from ingest.query.output import terminal_width
+
+    columns = terminal_width() if width is None else width or None
+    page = _Page(columns, terminal_style(ansi))
+    with reading(database) as connection:
+        if value is not None:
+            from ingest.report.buffer import read_buffer
+
+            buffer = read_buffer(connection, run, value)
+            if format_ == "json":
+                echo(json.dumps(_buffer_json(buffer), default=str))
+            else:
+                page.buffer(run, buffer)
+            return
+        from ingest.report.curve import read_curve
+        from ingest.report.glance import read_glance
+
+        glance = read_glance(connection, run, top or None)
+        if format_ == "json":
+            echo(json.dumps(_glance_json(glance), default=str))
+            return
+        page.glance(run, glance, read_curve(connection, run), whole)
+
+
+class _Page:
+    """What `xbuf show` prints, for a terminal of so many columns."""
+
+    def __init__(self, width: int | None, style: Style) -> None:
+        self._width, self._style = width, style
+
+    def glance(self, run: int, glance: Glance, curve: Any, whole: bool) -> None:
+        from ingest.query.cells import escape
+        from ingest.report.curve import BLOCKS, sparkline
+
+        facts = glance.facts
+        name = facts["module_name"] or facts["stem"]
+        rest = [facts["backend"], *facts["labels"]]
+        echo(self._style.heading(escape(f"run {run}: {', '.join([name, *filter(None, rest)])}")))
+        echo()
+        for key, label, meaning in _FIGURES:
+            if key == "peak_bytes" and facts["peak_time"] is not None:
+                meaning += f", at slot {facts['peak_time']} of {facts['schedule_length']}"
+            figure = _shown_bytes(facts[key])
+            echo(f"{label:<{_LABEL}}  {figure:>10}  {self._style.faint(meaning)}")
+        if _draws(BLOCKS) and (line := sparkline(curve, max((self._width or 100) - _LABEL - 2, 10))):
+            echo(f"{'live bytes':<{_LABEL}}  {self._style.bar(line)}")
+        self._table("What fills the peak, by role", glance.roles)
+        self._table(f"What fills the peak, by {_BY[glance.by]}", _without(glance.sources, *_MINOR))
+        self._table("The largest buffers at the peak", _without(glance.buffers, *_MINOR))
+        if glance.findings:
+            self._heading("What is odd")
+            for finding in glance.findings:
+                self._finding(escape(finding.text), finding.ask)
+        if glance.stacks:
+            self._heading("Where they come from, innermost line of your program first")
+            for stack in glance.stacks:
+                echo(escape(f"{stack.value}, {_shown_bytes(stack.bytes)}, {stack.where}"))
+        if whole:
+            self._heading("The run")
+            length = max(map(len, facts))
+            for key, fact in facts.items():
+                echo(f"{key:<{length}}  {_shown(key, fact)}")
+        else:
+            say(f"xbuf show {run} --all shows names and files; xbuf show {run} VALUE one buffer")
+
+    def buffer(self, run: int, page: BufferPage) -> None:
+        from ingest.query.cells import escape
+
+        facts = page.facts
+        end = facts["offset_bytes"] + facts["size_bytes"]
+        memory = facts["space"] or f"color {facts['color']}"
+        echo(self._style.heading(escape(f"{facts['value']} of run {run}")))
+        echo()
+        padding = f", {_shown_bytes(facts['padding_bytes'])} of it padding" if facts["padding_bytes"] else ""
+        at_peak = facts["bytes_at_peak"]
+        peak = "" if at_peak is None else f", {_shown_bytes(at_peak)} of the peak"
+        live = "not known"
+        if facts["start_time"] is not None:
+            slots = facts["end_time"] - facts["start_time"] + 1
+            live = (
+                f"slots {facts['start_time']} to {facts['end_time']}, {slots} of {facts['schedule_length']}"
+            )
+        out = ", leaves the program" if facts["maybe_live_out"] else ""
+        for label, text in (
+            ("size", f"{_shown_bytes(facts['size_bytes'])}{padding}{peak}"),
+            ("shape", facts["shape"]),
+            ("place", f"allocation {facts['allocation_index']} ({facts['kind']}, {memory}{out}), "
+                      f"bytes {facts['offset_bytes']:,} to {end:,} of {facts['allocation_bytes']:,}"),
+            ("live", live),
+            ("defined by", _definition(facts)),
+            ("op_name", facts["op_name"]),
+            ("source", facts["source"]),
+            ("stack", page.stack),
+        ):  # fmt: skip
+            if text:
+                echo(f"{label:<{_LABEL}}  {escape(text)}")
+        self._table("Who shares its bytes", page.sharing, "nobody")
+        self._table("Uses", page.uses, "none")
+
+    def _finding(self, text: str, ask: str | None) -> None:
+        """Print what is odd, and the command that shows more behind it or, without room, below it."""
+        if ask is None:
+            echo(text)
+            return
+        fits = self._width is None or len(text) + len(ask) + 4 <= self._width
+        echo(f"{text}  {self._style.faint(f'({ask})')}" if fits else f"{text}\n  {self._style.faint(ask)}")
+
+    def _heading(self, text: str) -> None:
+        echo("\n" + self._style.heading(text))
+
+    def _table(self, heading: str, table: Listed, empty: str = "") -> None:
+        from ingest.query.formats import write_text
+
+        if not table.cells and not empty:
+            return
+        self._heading(heading)
+        if not table.cells:
+            echo(empty)
+            return
+        with writing_stdout():
+            write_text(table, "table", sys.stdout, self._width, self._style)
+
+
+def _definition(facts: dict[str, Any]) -> str | None:
+    if facts["opcode"] is None:
+        return None
+    operands = facts["operands"]
+    call = f"{facts['opcode']}({', '.join(operands)})" if operands is not None else facts["opcode"]
+    return f"{call} in {facts['computation']}" if facts["computation"] else call
+
+
+def _without(table: Listed, *names: str) -> Listed:
+    """Leave columns out of a table."""
+    places = [place for place, column in enumerate(table.columns) if column.name not in names]
+    return replace(
+        table,
+        columns=tuple(table.columns[place] for place in places),
+        cells=[tuple(row[place] for place in places) for row in table.cells],
     )
-    print_query(database, "memory_by_role", {"run": str(run)}, "table", "\nMemory by role")
-    print_query(
-        database,
-        "live_at_peak",
-        {"run": str(run), "top": top},
-        "table",
-        f"\nLive at the peak, the {top} largest",
-    )
-    _print_stacks(database, run, top)
 
 
-def _curve(database: str, run: int, columns: int) -> str:
-    """Draw live bytes over the schedule in one line; empty without live ranges or blocks to draw with."""
-    from ingest.report.curve import BLOCKS, read_curve, sparkline
+def _rows(table: Listed) -> list[dict[str, Any]]:
+    from ingest.query.cells import json_value
 
+    names = [column.name for column in table.columns]
+    return [dict(zip(names, map(json_value, row), strict=True)) for row in table.cells]
+
+
+def _glance_json(glance: Glance) -> dict[str, Any]:
+    return {
+        **glance.facts,
+        "peak_by_role": _rows(glance.roles),
+        f"peak_by_{glance.by}": _rows(glance.sources),
+        "live_at_peak": _rows(glance.buffers),
+        "findings": [asdict(finding) for finding in glance.findings],
+        "stacks": [asdict(stack) for stack in glance.stacks],
+    }
+
+
+def _buffer_json(page: BufferPage) -> dict[str, Any]:
+    return {**page.facts, "sharing": _rows(page.sharing), "uses": _rows(page.uses), "stack": page.stack}
+
+
+def _draws(blocks: str) -> bool:
+    """Tell whether stdout takes the characters of a curve."""
     try:
-        BLOCKS.encode(sys.stdout.encoding or "utf-8")
+        blocks.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        return ""
-    with reading(database) as connection:
-        curve = read_curve(connection, run)
-    return sparkline(curve, max(columns, 10))
+        return False
+    return True
 
 
-def print_query(
-    database: str, name: str, given: dict[str, int | str | None], format_: str, heading: str
-) -> None:
-    """Print the result of a shipped query under a heading."""
-    from ingest.query.catalog import shipped
-    from ingest.query.run import bind
+def _shown_bytes(size: int | None) -> str:
+    from ingest.query.cells import shown
 
-    query = shipped().load(name)
-    with reading(database) as connection:
-        echo(heading)
-        answer(connection, query, bind(query, given), Output(format_), database)
-
-
-def _print_stacks(database: str, run: int, top: int) -> None:
-    """Print which lines of the user's program the buffers at the peak come from."""
-    from ingest.hlo.frames import FrameworkRule, Stacks, format_stack
-    from ingest.hlo.records import SourceFrame
-    from ingest.query.blocks import create_temporary
-    from ingest.query.cells import escape
-
-    with reading(database) as connection:
-        create_temporary(connection)
-        buffers = connection.execute(
-            'SELECT p."value", p.bytes_at_peak, v.source_frame_id, v.source_file, v.source_line, v.source_via'
-            ' FROM values_at_peak AS p JOIN "values" AS v USING (run_id, value_id)'
-            " WHERE run_id = $run AND v.source_file IS NOT NULL"
-            " ORDER BY p.bytes_at_peak DESC, value_id LIMIT $top",
-            {"run": run, "top": top},
-        ).fetchall()
-        frames = connection.execute(
-            "SELECT frame_id, parent_frame_id, function, file, line FROM source_frames WHERE run_id = ?",
-            [run],
-        ).fetchall()
-    if not buffers:
-        return
-    is_framework = FrameworkRule.from_environment()
-    stacks = Stacks([SourceFrame(*frame) for frame in frames], is_framework)
-    echo("\nWhere they come from, innermost line of your program first")
-    for name, size, frame_id, file, line, via in buffers:
-        stack = stacks.stack(frame_id)
-        own = [frame for frame in stack if not is_framework(frame.file)] or stack
-        where = format_stack(own) if own else f"{file.rpartition('/')[2]}:{line}"
-        # Marked as source_text() marks it in results.
-        inherited = "" if via == "own" else f" ({via})"
-        echo(escape(f"{name}, {human_bytes(size)}, {where}{inherited}"))
-
-
-def _facts(database: str, run: int) -> dict[str, Any]:
-    """Read what `runs` tells of the run, and its labels and notices."""
-
-    with reading(database) as connection:
-        cursor = connection.execute("FROM runs WHERE run_id = ?", [run])
-        row = cursor.fetchone()
-        if row is None:
-            raise UsageError(f"{database} holds no run {run}; `xbuf runs` lists them")
-        facts = dict(zip([column[0] for column in cursor.description or []], row, strict=True))
-        labels = connection.execute(
-            "SELECT key || '=' || value FROM run_labels WHERE run_id = ? ORDER BY key", [run]
-        ).fetchall()
-        notices = connection.execute(
-            "SELECT kind || ': ' || message FROM notices WHERE run_id = ?", [run]
-        ).fetchall()
-    facts["labels"] = [label for (label,) in labels]
-    facts["notices"] = [notice for (notice,) in notices]
-    return facts
+    return shown(size, "bytes")
 
 
 def _shown(name: str, value: Any) -> str:
@@ -147,5 +268,5 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(escape, value)) or "-"
     if name in _BYTES:
-        return f"{human_bytes(value)} ({value:,} bytes)"
+        return f"{_shown_bytes(value)} ({value:,} bytes)"
     return escape(str(value))
