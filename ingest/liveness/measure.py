@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -171,9 +171,10 @@ def _at(time: int, intervals: Intervals, handover: Sequence[int]) -> array[int]:
     never overlap, what two hold counts for the one at the lower address.
     """
     counted = array("q", [NOT_LIVE]) * len(intervals.start)
+    ends = intervals.end
     living_on: list[tuple[int, int, int]] = []
-    for number, (start, end) in enumerate(zip(intervals.start, intervals.end, strict=True)):
-        if start <= time <= end:
+    for number, start in enumerate(intervals.start):
+        if start <= time <= (end := ends[number]):
             if end == time:
                 counted[number] = intervals.size[number] - handover[number]
             else:
@@ -226,15 +227,72 @@ def _share(
     sized = [number for number in members if sizes[number]]
     if len(sized) < 2:
         return
-    found = gains_and_losses(
-        Rectangles(
-            [offsets[number] for number in sized],
-            [offsets[number] + sizes[number] for number in sized],
-            [starts[number] for number in sized],
-            [ends[number] for number in sized],
+    pairs: list[tuple[int, int]] = []
+    for together in _touching(sized, offsets, sizes):
+        if _take_turns(together, intervals, gained, handover):
+            continue
+        together.sort()
+        found = gains_and_losses(
+            Rectangles(
+                [offsets[number] for number in together],
+                [offsets[number] + sizes[number] for number in together],
+                [starts[number] for number in together],
+                [ends[number] for number in together],
+            )
         )
-    )
-    for number, new, freed in zip(sized, found.gained, found.freed, strict=True):
-        gained[number] = new
-        handover[number] = sizes[number] - freed
-    overlaps += [(sized[one], sized[other]) for one, other in found.overlaps]
+        for number, new, freed in zip(together, found.gained, found.freed, strict=True):
+            gained[number] = new
+            handover[number] = sizes[number] - freed
+        pairs += [(together[one], together[other]) for one, other in found.overlaps]
+    overlaps += sorted(pairs, key=lambda pair: (starts[pair[0]], pair[0]))
+
+
+def _touching(sized: Sequence[int], offsets: Sequence[int], sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the values of each stretch of addresses that no other value reaches into, of two or more."""
+    together: list[int] = []
+    reached = 0
+    for number in sorted(sized, key=offsets.__getitem__):
+        low = offsets[number]
+        after = low + sizes[number]
+        if low < reached:
+            together.append(number)
+            if after > reached:
+                reached = after
+            continue
+        if len(together) > 1:
+            yield together
+        together, reached = [number], after
+    if len(together) > 1:
+        yield together
+
+
+def _take_turns(
+    together: Sequence[int], intervals: Intervals, gained: array[int], handover: array[int]
+) -> bool:
+    """Fill in the shares of values that hold the same bytes one after the other, as most do.
+
+    Each may begin in the slot in which the one before ends, whose bytes it then takes over. Return False,
+    with nothing filled in, where it is not as simple as that.
+    """
+    _, offsets, sizes, starts, ends = intervals
+    low, size = offsets[together[0]], sizes[together[0]]
+    taken_over: list[tuple[int, int]] = []
+    before = -1
+    start_before = end_before = -1
+    for number in sorted(together, key=starts.__getitem__):
+        start, end = starts[number], ends[number]
+        if (
+            offsets[number] != low
+            or sizes[number] != size
+            or start < end_before
+            or start == start_before
+            or end == end_before
+        ):
+            return False
+        if start == end_before:
+            taken_over.append((before, number))
+        before, start_before, end_before = number, start, end
+    for before, number in taken_over:
+        gained[number] = 0
+        handover[before] = size
+    return True

@@ -365,6 +365,7 @@ class _Import:
         parts = self._journal.parts
         if not parts or not (now or started >= self._next_step):
             return
+        release_freed()  # the columns of a large dump, which the load can use
         try:
             create_database(self._target, queries_of=VERSION)
             with self._writer(patient=False) as writer:

@@ -94,7 +94,8 @@ def read_tasks(
             emit(set_rejected(one))
         done += count
         report(Progress("read", done, total))
-        load_step(False)
+        if done < total:  # the last ones are loaded at the end, when no worker takes memory any more
+            load_step(False)
 
     if hopeless:
         take(len(hopeless), give_up(hopeless))
