@@ -171,3 +171,36 @@ def test_of_each_kind_of_notice_so_many_are_kept(tmp_path: Path) -> None:
     kinds = Counter(row[3] for row in whole["notices"])
     assert kinds == {"unknown-line": 1000, "unknown-attribute": 1000, "too-many-notices": 2}
     assert whole["notices"] == pieces["notices"]
+
+
+@pytest.mark.parametrize("lost", [("values",), ("live_range",), ("values", "live_range")])
+def test_what_lost_files_said_is_derived_in_pieces_too(lost: tuple[str, ...], tmp_path: Path) -> None:
+    """From the protobuf, for the same rows as of a small set."""
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    for path in (DATA / "hlo/jaxlib-0.10.2-cpu").glob("module_0004*"):
+        if not any(
+            path.name.endswith({"values": "-values.txt", "live_range": "-live-range.txt"}[one])
+            for one in lost
+        ):
+            shutil.copy(path, folder)
+    whole, rows_whole, pieces, rows_pieces = stage_both_ways(folder, tmp_path)
+    assert whole.loaded == pieces.loaded == 1
+    assert rows_pieces == rows_whole
+    [run] = rows_pieces["runs"]
+    assert run.count("hlo") == len(lost)
+    assert {"positions", "uses", "ranges", "schedule"} <= rows_pieces.keys()
+
+
+def test_nothing_is_derived_from_a_protobuf_of_another_dump(tmp_path: Path) -> None:
+    """Whole and in pieces; the warnings say how they differ."""
+    folder = tmp_path / "dump"
+    folder.mkdir()
+    source = DATA / "hlo/jaxlib-0.10.2-cpu"
+    stem = "module_0004.jit_cd.cpu_after_optimizations"
+    shutil.copy(source / f"{stem}-buffer-assignment.txt", folder)
+    shutil.copy(source / "module_0010.jit_dn.cpu_after_optimizations.hlo.pb", folder / f"{stem}.hlo.pb")
+    _, rows_whole, _, rows_pieces = stage_both_ways(folder, tmp_path)
+    assert rows_pieces == rows_whole
+    assert not {"positions", "uses", "ranges"} & rows_pieces.keys()
+    assert rows_pieces["notices"]
