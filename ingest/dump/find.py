@@ -233,7 +233,7 @@ class _Listing:
         self, known: Container[tuple[str, str]], proto_alone: bool, only_named: bool
     ) -> Iterator[DumpSet]:
         """Yield the sets; to be called while the directory is open."""
-        self._sniff(known, only_named)
+        self._sniff(known, only_named, proto_alone)
         groups: Iterable[tuple[str, _Group]] = self._groups.items()
         if only_named:
             wanted = sorted({stem for name in self._named if (stem := self._stem_of(name)) is not None})
@@ -332,16 +332,20 @@ class _Listing:
             members.append(Member(_ROLE_NAMES[number], entry.name, status.st_size, time_of(status)))
         return tuple(members)
 
-    def _sniff(self, known: Container[tuple[str, str]], only_named: bool) -> None:
-        """Add the files that their content shows to be primary files."""
+    def _sniff(self, known: Container[tuple[str, str]], only_named: bool, proto_alone: bool) -> None:
+        """Add the files that their content shows to be primary files, or, given by name, protobufs."""
         shown = display(self._directory)
         stem_of_base: dict[str, str] = {}
         for entry in sorted(
             self._candidates(only_named), key=lambda entry: (_compression(entry.name), entry.name)
         ):
             name = entry.name
-            if (shown, display(name)) not in known and not self._is_dump(name):
-                continue
+            if (shown, display(name)) not in known:
+                start = self._start_of(name)
+                if start is None or not _is_primary(start):
+                    if start is not None and name in self._named:
+                        self._take_other(entry, start, proto_alone)
+                    continue
             base = without_compression(name)
             if base in stem_of_base:
                 self._stems[name] = stem_of_base[base]
@@ -361,6 +365,17 @@ class _Listing:
             group[_PRIMARY] = entry
             stem_of_base[base] = self._stems[name] = stem
 
+    def _take_other(self, entry: os.DirEntry[str], start: bytes, proto_alone: bool) -> None:
+        """Take a file given by name that is no primary file: a protobuf, or nothing."""
+        name = entry.name
+        if proto_alone and _may_be_proto(start):
+            self._groups.setdefault(name, [None] * len(_ROLE_NAMES))[_PROTO] = entry
+            self._stems[name] = name
+        elif is_xla_named(name):
+            self._not_dumps.append(name)
+        else:
+            self._report_no_dump(name)
+
     def _candidates(self, only_named: bool) -> list[os.DirEntry[str]]:
         """Return the files that only their content can place."""
         candidates = self._others
@@ -378,42 +393,34 @@ class _Listing:
                     meant.append(entry)
         return candidates + meant
 
-    def _is_dump(self, name: str) -> bool:
-        """Return whether the first line makes a file a primary file."""
+    def _start_of(self, name: str) -> bytes | None:
+        """Return the first bytes of a file, uncompressed; None if it cannot be read."""
         try:
             if name in self._links:
                 descriptor, _ = open_regular(self._links[name])
             else:
                 descriptor = os.open(name, FILE_FLAGS, dir_fd=self._descriptor)
         except FileNotFoundError:
-            return False
+            return None
         except OSError as error:
             self._problem(
                 name, f"cannot be opened: {error.strerror or error}; change its permissions or leave it out"
             )
-            return False
+            return None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return False
+                return None
             start = os.read(descriptor, _SNIFF_BYTES)
         except OSError as error:
             self._problem(name, f"cannot be read: {error.strerror}")
-            return False
+            return None
         finally:
             os.close(descriptor)
         if start.startswith(_GZIP):
-            start = _inflated(start)
-        elif start.startswith(_ZSTD):
-            start = _decompressed(self._links.get(name) or os.path.join(self._directory, name))
-        elif FIRST_LINE not in start[: len(_BOM) + len(FIRST_LINE)]:
-            start = b""
-        is_dump = start.removeprefix(_BOM).split(b"\n", 1)[0].rstrip(b"\r") == FIRST_LINE
-        if not is_dump and name in self._named:
-            if is_xla_named(name):
-                self._not_dumps.append(name)
-            else:
-                self._report_no_dump(name)
-        return is_dump
+            return _inflated(start)
+        if start.startswith(_ZSTD):
+            return _decompressed(self._links.get(name) or os.path.join(self._directory, name))
+        return start
 
     def _stem_of(self, name: str) -> str | None:
         """Return the stem of the set that a file given by name belongs to."""
@@ -423,7 +430,10 @@ class _Listing:
         return stem
 
     def _report_no_dump(self, name: str) -> None:
-        self._problem(name, "is no buffer-assignment dump: its first line is not 'BufferAssignment:'")
+        self._problem(
+            name,
+            "is no buffer-assignment dump: its first line is not 'BufferAssignment:', nor is it a protobuf",
+        )
 
     def _problem(self, name: str, message: str) -> None:
         self._search.problem(os.path.join(self._directory, name), message)
@@ -456,6 +466,18 @@ def _compression(file_name: str) -> int:
 def _renamed_stem(file_name: str) -> str:
     """Return the stem that a primary file under another name has if nothing else has it."""
     return without_compression(file_name).removesuffix(".txt")
+
+
+def _is_primary(start: bytes) -> bool:
+    """Return whether the first line makes a file a primary file."""
+    if FIRST_LINE not in start[: len(_BOM) + len(FIRST_LINE)]:
+        return False
+    return start.removeprefix(_BOM).split(b"\n", 1)[0].rstrip(b"\r") == FIRST_LINE
+
+
+def _may_be_proto(start: bytes) -> bool:
+    """Return whether a file may be a protobuf of XLA's: its first field is a message, and it is no text."""
+    return start.startswith(b"\n") and any(byte < 9 for byte in start)
 
 
 def _inflated(data: bytes) -> bytes:

@@ -590,7 +590,7 @@ def test_a_failure_beside_a_dump_is_a_notice(
 ) -> None:
     """Where xbuf fails on HLO text or protobuf, the dump loads without them."""
 
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise MemoryError("no room")
 
     monkeypatch.setattr("ingest.staging.stage.read_sidecars", fail)

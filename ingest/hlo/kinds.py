@@ -1,0 +1,51 @@
+"""Which of the compiler's protobufs a file is: none says so of itself, but their first fields differ."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ingest.dump.source import FilePart
+from ingest.errors import DumpError
+from ingest.hlo.budget import Budget
+from ingest.hlo.wire import BYTES, MAX_BYTES, VARINT, Wire
+
+__all__ = ["what_else"]
+
+_REMEDY: Final = "xbuf reads the HloProto, which holds both: XLA_FLAGS=--xla_dump_hlo_as_proto writes it"
+_MODULE: Final = f"the file is an HloModuleProto, without buffer assignment; {_REMEDY}"
+_ASSIGNMENT: Final = f"the file is a BufferAssignmentProto, without its module; {_REMEDY}"
+_PROFILE: Final = "the file is a profile; give it a name that ends in .xplane.pb"
+
+
+def what_else(path: str, part: FilePart | None = None) -> str | None:
+    """Say what a file is that cannot be read as an HloProto, and what to do; None if that is not known.
+
+    Args:
+        path: the file.
+        part: where in the file it lies; None for the whole.
+    """
+    wire = Wire(path, Budget(), MAX_BYTES, part=part, skips_unread=True)
+    try:
+        numbers: set[int] = set()
+        for field in wire.fields():
+            if not numbers:
+                if (field.number, field.wire_type) != (1, BYTES):
+                    return None
+                try:
+                    first = {(one.number, one.wire_type) for one in wire.fields(field.value)}
+                except DumpError:
+                    first = None  # no message, so it is the name that a module begins with
+            numbers.add(field.number)
+    except DumpError:
+        return None  # it is damaged
+    finally:
+        wire.close()
+    if not numbers:
+        return None
+    if first is None:
+        return _MODULE if {1, 2, 3} <= numbers else None
+    if (1, BYTES) in first:
+        return None  # an HloProto
+    if (3, BYTES) in first and {(1, VARINT), (2, VARINT)} & first:
+        return _ASSIGNMENT
+    return _PROFILE if (2, BYTES) in first else None

@@ -1,0 +1,70 @@
+"""Protobufs under any name, given directly."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from ingest import import_dumps, open_database
+from tests.support.dump_sets import DATA
+
+PROTO = DATA / "hlo/jaxlib-0.10.2-cpu/module_0004.jit_cd.cpu_after_optimizations.hlo.pb"
+
+
+def parts(data: bytes) -> dict[int, bytes]:
+    """Return the messages of an HloProto by their numbers: 1 is the module, 3 the buffer assignment."""
+    found, at = {}, 0
+    while at < len(data):
+        number, length, shift = data[at] >> 3, 0, 0
+        while True:
+            at += 1
+            length |= (data[at] & 0x7F) << shift
+            shift += 7
+            if data[at] < 0x80:
+                break
+        found[number] = data[at + 1 : at + 1 + length]
+        at += 1 + length
+    return found
+
+
+@pytest.mark.parametrize("name", ["proto", "module.bin", "module_0001.jit_f.bin", "a.txt"])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_protobuf_is_recognised_by_its_content(
+    name: str, is_packed: bool, database: Path, tmp_path: Path
+) -> None:
+    """In a directory it is not looked for: there only names count."""
+    path = tmp_path / "given" / name
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(PROTO.read_bytes()) if is_packed else PROTO.read_bytes())
+    assert import_dumps(path.parent, database).found == 0
+    assert import_dumps(path, database).loaded == 1
+    assert import_dumps(path, database).unchanged == 1
+    with open_database(database, read_only=True) as connection:
+        assert connection.execute("SELECT stem, ranges_from FROM runs").fetchall() == [(name, "hlo")]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (parts(PROTO.read_bytes())[1], "HloModuleProto, without buffer assignment; xbuf reads the HloProto"),
+        (parts(PROTO.read_bytes())[3], "BufferAssignmentProto, without its module; xbuf reads the HloProto"),
+        (PROTO.read_bytes()[:-9], "cut off"),
+        (b"\n\x0f\x12\x09/host:CPU\x1a\x02\x08\x01", ".xplane.pb"),
+        (b"\n\x00\x1a\x00", "no HloProto"),
+        (b"\nplain text\n", "nor is it a protobuf"),
+    ],
+    ids=["module", "assignment", "cut", "profile", "empty", "text"],
+)
+def test_another_protobuf_is_named_in_one_line(
+    content: bytes, words: str, database: Path, tmp_path: Path
+) -> None:
+    """It says what is missing and how to get it."""
+    path = tmp_path / "some.bin"
+    path.write_bytes(content)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    summary = import_dumps(path, database)
+    assert (summary.found, summary.rejected) == (1, 1)
+    assert words in summary.rejects[0].message
