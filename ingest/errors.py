@@ -30,8 +30,12 @@ class ExitCode(IntEnum):
 
     OK = 0
     REJECTS = 1
+    BROKEN = 1
+    """`xbuf check`: a rule is broken; another name for 1, trouble in the data."""
     USAGE = 2
     DATABASE = 3
+    UNCHECKED = 4
+    """`xbuf check`: no rule is broken, and not all could be checked."""
     INTERRUPTED = 130
 
 

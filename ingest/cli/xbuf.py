@@ -18,6 +18,7 @@ _COMMANDS: Final = {
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
     "report": ("ingest.cli.report:report", "Write one run, or two to compare, as a page to look around in."),
     "plot": ("ingest.cli.plot:plot", "Draw one run as SVG or PNG: live bytes and arena."),
+    "check": ("ingest.cli.check:check", "Hold compilations to rules about memory: a gate for CI."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
     "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),
     "doctor": ("ingest.cli.doctor:doctor", "Check a database for trouble."),
@@ -64,7 +65,7 @@ class _LazyGroup(click.Group):
     cls=_LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 all good, 1 trouble in the data, 2 wrong usage, 3 database or output not usable,"
-    " 130 interrupted.",
+    " 4 not all could be checked, 130 interrupted.",
 )
 @click.version_option(VERSION, prog_name="xbuf")
 def xbuf() -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "count_derived",
     "count_lacking",
     "count_rows",
+    "read_size",
     "run_query",
     "run_sql",
     "sql_text",
@@ -109,7 +110,7 @@ def convert(parameter: Parameter, text: str) -> Value:
             return text.lower() == "true"
         raise UsageError(f"{option}: {text!r} is neither true nor false")
     if parameter.unit == "bytes":
-        return _size(text, option)
+        return read_size(text, option)
     try:
         number = int(text) if parameter.type == "BIGINT" else float(text)
     except ValueError:
@@ -330,7 +331,7 @@ def _type_name(type_: object) -> str:
     return str(type_)
 
 
-def _size(text: str, option: str) -> int:
+def read_size(text: str, option: str) -> int:
     """Read a number of bytes: 4096, 16KiB, 1.5GiB; kB, MB ... are decimal."""
     match = _SIZE.fullmatch(text.strip())
     if not match:
