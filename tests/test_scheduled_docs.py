@@ -9,7 +9,6 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +16,7 @@ import duckdb
 import pytest
 
 from ingest.events import Event
+from tests.support.documents import block, install, install_commands
 from tests.support.dump_sets import DATA
 
 ROOT = Path(__file__).parents[1]
@@ -24,15 +24,6 @@ DOCUMENT = (ROOT / "docs" / "scheduled-imports.md").read_text(encoding="utf-8")
 SEEDS = sorted((DATA / "seeds").iterdir())
 PAST = 1_700_000_000
 SCRIPT = "/usr/local/bin/xbuf-hourly"
-
-
-def block(name: str) -> str:
-    """Return the block of the document that is marked as this file."""
-    (found,) = re.findall(
-        rf"^ *<!-- file: {re.escape(name)} -->\n( *)```\w+\n(.*?)\n\1```$", DOCUMENT, re.DOTALL | re.MULTILINE
-    )
-    indent, text = found
-    return "\n".join(line.removeprefix(indent) for line in text.split("\n")) + "\n"
 
 
 class Host:
@@ -43,12 +34,10 @@ class Host:
         self.dumps, self.data, bin_ = folder / "dumps", folder / "data", folder / "bin"
         for directory in (self.dumps, self.data, bin_):
             directory.mkdir()
-        for command, module in (("xbuf-ingest", "ingest"), ("xbuf", "xbuf")):
-            code = f"import sys; from ingest.cli.{module} import main; sys.argv[0] = '{command}'; main()"
-            self._install(bin_ / command, f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
-        self._install(bin_ / "logger", f'#!/bin/sh\necho "$@" >> "{folder}/system.log"\n')
+        install_commands(bin_)
+        install(bin_ / "logger", f'#!/bin/sh\necho "$@" >> "{folder}/system.log"\n')
         self.script = folder / "xbuf-hourly"
-        self._install(self.script, block("xbuf-hourly"))
+        install(self.script, block(DOCUMENT, "xbuf-hourly"))
         self.environment = {
             **os.environ,
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
@@ -81,10 +70,6 @@ class Host:
         assert row is not None
         return int(row[0])
 
-    def _install(self, path: Path, text: str) -> None:
-        path.write_text(text)
-        path.chmod(0o755)
-
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
@@ -110,15 +95,15 @@ def test_the_service_starts_the_script(host: Host) -> None:
     """The unit is one that systemd takes, and starts what the document calls the script."""
     service = configparser.ConfigParser(interpolation=None)
     service.optionxform = str  # type: ignore[assignment,method-assign]
-    service.read_string(block("xbuf.service"))
+    service.read_string(block(DOCUMENT, "xbuf.service"))
     assert service["Service"]["ExecStart"] == SCRIPT
     timer = configparser.ConfigParser(interpolation=None)
-    timer.read_string(block("xbuf.timer"))
+    timer.read_string(block(DOCUMENT, "xbuf.timer"))
     assert timer["Timer"]["oncalendar"] == "hourly"
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not here; the units were read as ini files")
     for name in ("xbuf.service", "xbuf.timer"):
-        (host.folder / name).write_text(block(name).replace(SCRIPT, str(host.script)))
+        (host.folder / name).write_text(block(DOCUMENT, name).replace(SCRIPT, str(host.script)))
     done = host.run("systemd-analyze verify --man=no ./xbuf.service ./xbuf.timer")
     # Where systemd does not run it cannot load what the units stand on; their own faults it tells by line.
     assert not re.search(r"xbuf\.(service|timer):\d+:", done.stderr), done.stderr
@@ -126,7 +111,7 @@ def test_the_service_starts_the_script(host: Host) -> None:
 
 def test_the_cron_line_runs_and_tells_a_failure(host: Host) -> None:
     """The log goes to a file; a failure goes to the system's log with its exit code."""
-    line = block("cron").strip()
+    line = block(DOCUMENT, "cron").strip()
     schedule, command = re.fullmatch(r"((?:\S+ ){5})xbuf (.*)", line).groups()  # type: ignore[union-attr]
     assert schedule == "17 * * * * "
     assert "%" not in command  # cron takes it for a line break
@@ -142,7 +127,7 @@ def test_the_cron_line_runs_and_tells_a_failure(host: Host) -> None:
 
 def test_the_cronjob_runs(host: Host) -> None:
     """The container's command imports from one mount into the other."""
-    text = block("cronjob.yaml")
+    text = block(DOCUMENT, "cronjob.yaml")
     command = json.loads(re.search(r"command: (\[.*\])", text).group(1))  # type: ignore[union-attr]
     mounts = re.findall(r"mountPath: (\S+?)[,}]", text)
     assert mounts == ["/dumps", "/data"]
@@ -154,7 +139,8 @@ def test_the_cronjob_runs(host: Host) -> None:
 
 def test_the_statements_show_the_new_runs(host: Host) -> None:
     """In a connection that is open all the time, and whose queries work before and after."""
-    statements = block("refresh.sql").replace("/srv/xbuf/team.duckdb", str(host.data / "team.duckdb"))
+    published = str(host.data / "team.duckdb")
+    statements = block(DOCUMENT, "refresh.sql").replace("/srv/xbuf/team.duckdb", published)
     with duckdb.connect() as shell:
         for number in (2, 3, 4):
             assert host.run(str(host.script)).returncode == 0
@@ -169,7 +155,7 @@ def test_the_commands_of_care_run(host: Host) -> None:
     """Each line alone, on a database with two imports."""
     assert host.run(str(host.script)).returncode == 0
     said = []
-    for line in block("care").splitlines():
+    for line in block(DOCUMENT, "care").splitlines():
         done = host.run(line)
         assert done.returncode == 0, done.stderr
         said.append(done.stdout)

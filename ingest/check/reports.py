@@ -67,7 +67,7 @@ def _signed(change: int) -> str:
 
 
 def _literal(text: str) -> str:
-    """Escape a text so that Markdown shows it as it is, in a table too; entities make no markup."""
+    """Escape a text so that Markdown shows it as it is; an entity where a backslash would not do."""
     return _MARKDOWN.sub(
         lambda match: f"&#{ord(match[1])};" if match[1] in "<>&@|" else f"\\{match[1]}", text
     )

@@ -15,7 +15,8 @@ from ingest.errors import UsageError
 from ingest.query.catalog import find_catalog
 from ingest.query.cells import shown
 from ingest.query.header import SavedQuery, Value, read_query
-from ingest.query.run import Result, ResultColumn, bind, convert, count_lacking, run_query, run_sql
+from ingest.query.result import Result, ResultColumn
+from ingest.query.run import bind, convert, count_lacking, run_query, run_sql
 
 if TYPE_CHECKING:
     import duckdb
