@@ -11,6 +11,10 @@ import pytest
 from hypothesis import settings
 
 from ingest.database.connect import open_database
+from ingest.query.install import install_queries
+from ingest.version import VERSION
+from tests.support.once import made_once
+from tests.support.query_databases import load_demonstration, load_seeds
 
 # The default deadline of 200 ms an example measures the machine's load, not the code.
 settings.register_profile("xbuf", deadline=None)
@@ -27,14 +31,27 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def _new_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("database") / "xbuf.duckdb"
+    return made_once(tmp_path_factory, "new", _create)
+
+
+def _create(folder: Path) -> Path:
+    path = folder / "xbuf.duckdb"
+    with open_database(path) as created:
+        install_queries(created, VERSION)
+    return path
+
+
+@pytest.fixture
+def bare_database(tmp_path: Path) -> Path:
+    """Path of an empty database at head, without the saved queries that the first import installs."""
+    path = tmp_path / "xbuf.duckdb"
     open_database(path).close()
     return path
 
 
 @pytest.fixture
 def database(_new_database: Path, tmp_path: Path) -> Path:
-    """Path of an empty database at head: a copy, because creating one takes 0.2 s."""
+    """Path of an empty database at head with the saved queries: a copy, because making one takes 0.3 s."""
     return Path(shutil.copy(_new_database, tmp_path / "xbuf.duckdb"))
 
 
@@ -65,20 +82,20 @@ def _shared(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open read-only: dumps of many releases in nine imports, with the saved queries installed."""
-    from tests.support.query_databases import load_demonstration
+def demonstration_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Dumps of many releases in nine imports, with the saved queries installed. Only to be read."""
+    return made_once(tmp_path_factory, "demonstration", load_demonstration)
 
-    path = load_demonstration(tmp_path_factory.mktemp("demonstration"))
-    with open_database(path, read_only=True) as opened:
+
+@pytest.fixture(scope="session")
+def demonstration(demonstration_file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: the demonstration."""
+    with open_database(demonstration_file, read_only=True) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: the five seeds as runs 1 to 5."""
-    from tests.support.query_databases import load_seeds
-
-    path = load_seeds(tmp_path_factory.mktemp("seeds"))
-    with open_database(path, read_only=True) as opened:
+    with open_database(made_once(tmp_path_factory, "seeds", load_seeds), read_only=True) as opened:
         yield opened

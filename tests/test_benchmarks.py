@@ -172,6 +172,7 @@ def cells(rows: tuple[tuple[Any, ...], ...], place: int) -> list[Any]:
     return [row[place] for row in rows]
 
 
+@pytest.mark.slow
 def test_an_import_costs_a_few_times_the_yardstick(small_runs: Runs) -> None:
     """The ratio, start-up and all, stays in bounds that only a blunder breaks; rows are those expected."""
     table, loads = small_runs.throughput()
@@ -185,6 +186,7 @@ def test_an_import_costs_a_few_times_the_yardstick(small_runs: Runs) -> None:
     assert min(cells(loads.rows, loads.head.index("load s"))) > 0
 
 
+@pytest.mark.slow
 def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
     """All processes together stay under 600 MB."""
     (table,) = small_runs.memory()
@@ -200,6 +202,7 @@ def test_dumps_of_middle_size_keep_within_the_memory(tmp_path: Path) -> None:
     assert 100 < together < 600
 
 
+@pytest.mark.slow
 def test_what_is_unchanged_is_not_opened(small_runs: Runs) -> None:
     """A second import opens no dump file, however many there are."""
     (table,) = small_runs.unchanged()
@@ -207,6 +210,7 @@ def test_what_is_unchanged_is_not_opened(small_runs: Runs) -> None:
     assert cells(table.rows, table.head.index("dump files opened")) == [0, 0]
 
 
+@pytest.mark.slow
 def test_every_saved_query_is_timed(small_runs: Runs) -> None:
     """The table has a row a query, and times."""
     (table,) = small_runs.queries()

@@ -22,23 +22,23 @@ def invoke(*arguments: str | Path) -> str:
     return result.stdout
 
 
-def test_status_shows_revision_storage_and_rows(database: Path) -> None:
+def test_status_shows_revision_storage_and_rows(bare_database: Path) -> None:
     """The table names the file, its schema and every table with its rows."""
-    lines = invoke("status", "--db", database).splitlines()
+    lines = invoke("status", "--db", bare_database).splitlines()
     facts = dict(line.split(maxsplit=1) for line in lines if line)
-    assert facts["database"] == str(database)
+    assert facts["database"] == str(bare_database)
     assert facts["schema"] == f"{HEAD} (at head)"
     assert facts["storage"] == "DuckDB v1.4.0+"
     assert facts["table"] == "rows"
     assert {name: facts[name] for name in TABLES} == dict.fromkeys(TABLES, "0")
 
 
-def test_status_as_json(database: Path) -> None:
+def test_status_as_json(bare_database: Path) -> None:
     """Scripts get one object."""
-    found = json.loads(invoke("status", "--db", database, "--format", "json"))
+    found = json.loads(invoke("status", "--db", bare_database, "--format", "json"))
     assert found == {
-        "database": str(database),
-        "file_bytes": database.stat().st_size,
+        "database": str(bare_database),
+        "file_bytes": bare_database.stat().st_size,
         "revision": HEAD,
         "head": HEAD,
         "state": "current",

@@ -19,6 +19,7 @@ from tests.support.dump_sets import DATA
 
 ROOT = Path(__file__).parents[2]
 SEEDS = sorted((DATA / "seeds").iterdir())
+SLOW = pytest.mark.slow
 INGEST = "from ingest.cli.entry import xbuf_ingest as main"
 XBUF = "from ingest.cli.entry import xbuf as main"
 
@@ -67,14 +68,14 @@ def strike_in(target: str, when: str = "before") -> str:
 @pytest.mark.parametrize(
     ("where", "when", "said"),
     [
-        ("ingest.pipeline.importer.check_paths", "before", "nothing was loaded"),
-        ("ingest.pipeline.importer.read_tasks", "before", "nothing was loaded"),
+        pytest.param("ingest.pipeline.importer.check_paths", "before", "nothing was loaded", marks=SLOW),
+        pytest.param("ingest.pipeline.importer.read_tasks", "before", "nothing was loaded", marks=SLOW),
         ("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded"),
         ("ingest.pipeline.importer.load_journal", "before", "1 dump is read and kept"),
-        ("ingest.pipeline.importer.load_journal", "after", "1 dump is read and kept"),
-        ("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded"),
-        ("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded"),
-        ("ingest.cli.ingest._as_text", "after", "1 dump was loaded"),
+        pytest.param("ingest.pipeline.importer.load_journal", "after", "1 dump is read and kept", marks=SLOW),
+        pytest.param("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded", marks=SLOW),
+        pytest.param("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded", marks=SLOW),
+        pytest.param("ingest.cli.ingest._as_text", "after", "1 dump was loaded", marks=SLOW),
         ("ingest.cli.ingest.flush_stdout", "after", ""),
     ],
 )
@@ -159,7 +160,9 @@ def test_a_worker_that_was_just_forked_leaves_ctrl_c_to_its_parent() -> None:
 # --- streams -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252:strict", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(name, marks=SLOW) for name in ("latin-1", "cp1252:strict", "utf-8"))]
+)
 def test_no_output_fails_for_its_encoding(loaded: Path, encoding: str, tmp_path: Path) -> None:
     """Tables, JSON, messages and file names; JSON stays JSON."""
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "XBUF_DB": str(loaded), "COLUMNS": "70"}
@@ -234,11 +237,12 @@ def test_a_reader_that_leaves_early_is_no_error(loaded: Path) -> None:
             "OSError(24, 'Too many open files', '/x')",
             "error: /x: Too many open files; nothing that was loaded",
         ),
-        (
+        pytest.param(
             "OSError(37, 'No locks available')",
             "error: the system: No locks available; nothing that was loaded",
+            marks=SLOW,
         ),
-        ("MemoryError()", "error: out of memory; nothing that was loaded is lost"),
+        pytest.param("MemoryError()", "error: out of memory; nothing that was loaded is lost", marks=SLOW),
         ("ValueError('odd\\nmore')", "error: internal: ValueError: odd (ingest.py:"),
     ],
 )

@@ -20,7 +20,6 @@ from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
 from ingest.errors import XbufError
 from ingest.query.catalog import TOPICS, shipped
-from tests.support.query_databases import load_demonstration
 
 
 class Answer(NamedTuple):
@@ -32,12 +31,6 @@ class Answer(NamedTuple):
 
 
 Run = Callable[..., Answer]
-
-
-@pytest.fixture(scope="module")
-def demonstration_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dumps of many releases in nine imports."""
-    return load_demonstration(tmp_path_factory.mktemp("demonstration"))
 
 
 @pytest.fixture

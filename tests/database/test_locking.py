@@ -186,6 +186,7 @@ def test_a_load_by_copy_equals_one_in_place(
     assert differences(site.database, other) == {}
 
 
+@pytest.mark.slow
 def test_a_reader_that_stays_for_a_day_never_makes_an_import_fail(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
@@ -592,9 +593,7 @@ def test_what_a_writer_commits_is_never_lost(site: Site, open_shell: Callable[..
 def test_nothing_new_beside_a_writer_is_no_failure(site: Site, open_shell: Callable[..., Shell]) -> None:
     """An import with nothing to load has no use for the database and does not wait for it."""
     open_shell(site.database, read_only=False)
-    started = time.monotonic()
-    assert site.load(wait_seconds=30).status == "ok"
-    assert time.monotonic() - started < 10
+    assert site.load(wait_seconds=0).status == "ok"
     assert site.told(WaitingForLock) == []
 
 
@@ -850,7 +849,7 @@ def test_what_a_killed_publication_left_is_removed(site: Site, tmp_path: Path) -
     team = tmp_path / "team.duckdb"
     site.load(publish=team)
     left = tmp_path / ".team.duckdb.publish-killed"
-    left.mkdir()
+    left.mkdir(mode=0o700)
     site.load(publish=team)
     assert not left.exists()
 
@@ -923,7 +922,14 @@ def test_a_path_that_duckdb_cannot_use_is_refused_before_anything_is_read(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("folder", ["a b'\"\n", "[jax] *{a}", "100%#y;--"])
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "a b'\"\n",
+        pytest.param("[jax] *{a}", marks=pytest.mark.slow),
+        pytest.param("100%#y;--", marks=pytest.mark.slow),
+    ],
+)
 def test_a_database_may_lie_at_any_other_path(site: Site, tmp_path: Path, folder: str) -> None:
     """Loaded in place and by copy, published, compacted; and where the folder is a symbolic link."""
     (tmp_path / folder).mkdir()

@@ -63,13 +63,13 @@ def test_revisions_are_named_and_ordered_as_their_files() -> None:
 
 
 def test_upgrading_step_by_step_makes_the_same_schema_as_a_new_database(
-    database: Path, tmp_path: Path
+    bare_database: Path, tmp_path: Path
 ) -> None:
-    """Tables, columns, comments and constraints do not depend on the way a database came to head."""
+    """Tables, columns, comments and constraints do not depend on the way a bare_database came to head."""
     stepped = tmp_path / "stepped.duckdb"
     for revision in revisions():
         apply_migrations(stepped, revision)
-    assert catalog(stepped) == catalog(database)
+    assert catalog(stepped) == catalog(bare_database)
 
 
 def test_alembic_finds_nothing_to_change_in_a_new_database(database: Path) -> None:
@@ -94,10 +94,10 @@ def test_drift_is_noticed(database: Path) -> None:
     assert "another comment" in str(drift.value)
 
 
-def test_a_new_database_is_as_described(database: Path) -> None:
+def test_a_new_database_is_as_described(bare_database: Path) -> None:
     """DuckDB shows every table and Alembic's own, their columns in order, with type, comment and NOT NULL."""
     found: dict[object, list[object]] = {}
-    for table, _, name, type_, is_nullable, _, comment in catalog(database)["columns"]:
+    for table, _, name, type_, is_nullable, _, comment in catalog(bare_database)["columns"]:
         found.setdefault(table, []).append((name, type_, comment, not is_nullable))
     version = found.pop("alembic_version")
     assert version == [("version_num", "VARCHAR", "Name of the revision, e.g. 0001_tables.", True)]

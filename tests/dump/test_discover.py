@@ -461,16 +461,16 @@ def test_search_is_near_the_speed_of_a_listing(tmp_path: Path) -> None:
             os.close(os.open(f"{stem}{ending}", os.O_CREAT | os.O_WRONLY))
 
     def listing() -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         with os.scandir(tmp_path) as entries:
             for entry in entries:
                 entry.stat()
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     def search() -> float:
-        started = time.perf_counter()
+        started = time.process_time()
         assert len(discover([tmp_path]).sets) == 2000
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     # 2 to 3 times measured.
     assert min(search() for _ in range(3)) < 8 * min(listing() for _ in range(3))

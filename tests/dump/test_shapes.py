@@ -166,22 +166,22 @@ def test_largest_sizes_that_fit_are_told() -> None:
 def test_deep_nesting_costs_neither_stack_nor_time() -> None:
     """100,000 parentheses are a tuple like any other."""
     deep = "(" * 100_000 + ")" * 100_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert parse_shape(deep).is_tuple
     assert tuple_elements(deep) == (deep[1:-1],)
     assert not parse_shape("f32[8]{0:P" + deep[:-1] + "}").is_known
     assert not parse_shape("b(" * 50_000 + ")" * 50_000).is_known
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_large_tuple_is_told_without_reading_its_leaves() -> None:
     """A shape of 100,000 leaves costs no more than a small one; only the caller who asks splits it."""
     leaf = "f32[8,128]{1,0:T(8,128)}"
     text = f"({', '.join([leaf] * 100_000)})"
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(1000):
         parse_shape(text)
-    assert time.perf_counter() - started < 1  # 0.0002 s measured; reading the leaves takes 20 s
+    assert time.process_time() - started < 1  # 0.0002 s measured; reading the leaves takes 20 s
     assert tuple_elements(text) == (leaf,) * 100_000
 
 

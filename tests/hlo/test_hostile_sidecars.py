@@ -146,11 +146,15 @@ def cost(function: Callable[[], Any]) -> tuple[int, int]:
 
 
 def require_linear(functions: Sequence[Callable[[], Any]]) -> None:
-    """Require that twice the input never costs more than 2.2 times the work or the memory."""
+    """Require that twice the input costs at most 2.2 times the work; memory grows no faster over all sizes.
+
+    Hash tables grow in steps: one doubling of the input may take 2.5 times the memory, the next 1.7 times.
+    """
     costs = [cost(function) for function in functions]
-    for (lines, memory), (more_lines, more_memory) in pairwise(costs):
+    for (lines, _), (more_lines, _) in pairwise(costs):
         assert more_lines <= 2.2 * lines, costs
-        assert more_memory <= 2.3 * memory, costs
+    (_, least), (_, most) = costs[0], costs[-1]
+    assert most <= 1.5 * 2 ** (len(costs) - 1) * least, costs
 
 
 def read_and_trace(path: Path) -> None:

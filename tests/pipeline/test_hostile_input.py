@@ -174,6 +174,7 @@ DAMAGE: Mapping[str, tuple[Callable[[], Iterator[bytes]], float]] = {
 """Ways to damage a dump, and the share of the results that may load: with a notice, or as another dump."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_dumps_are_loaded_or_rejected_one_by_one(name: str, tmp_path: Path, database: Path) -> None:
     """Hundreds of damaged dumps at once: each is a run or a reject, and only harmless damage loads."""
@@ -259,15 +260,16 @@ def test_deep_tuples_neither_recurse_nor_stall(depth: int, tmp_path: Path, datab
     text = b"BufferAssignment:\nallocation 0: size 8, output shape is |%s|, maybe-live-out:\n" % shape
     text += b" value: <0 t{} @0> (size=8,offset=0): %s\n" % shape
     write(tmp_path / "dumps", {f"x{PRIMARY}": text})
-    started = time.monotonic()
+    started = time.process_time()
     assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
     assert rows(database, 'SELECT length(shape) FROM "values"') == [(len(shape),)]
 
 
 # -- too much ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_line_of_200_mb_is_refused_in_bounded_memory(tmp_path: Path, database: Path) -> None:
     """A single line of 200 MB rejects the dump, whether lines stand before it or not."""
@@ -519,6 +521,7 @@ def test_a_file_that_shrinks_or_grows_is_read_again(tmp_path: Path, database: Pa
     ]
 
 
+@pytest.mark.slow
 def test_a_file_that_grows_without_end_is_read_to_where_it_ended(tmp_path: Path, database: Path) -> None:
     """Somebody who writes faster than the import reads does not keep it."""
     folder = write(tmp_path / "dumps", {f"log{PRIMARY}": TINY})

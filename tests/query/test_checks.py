@@ -74,8 +74,8 @@ def check_peaks(connection: duckdb.DuckDBPyConnection, most_work: int) -> int:
     checked = 0
     for run in rows_as_dicts(
         connection,
-        "SELECT run_id, stem, peak_time, peak_bytes, max(g.end_time) AS last_slot, count(*) AS number "
-        "FROM runs JOIN ranges AS g USING (run_id) GROUP BY ALL ORDER BY run_id",
+        "SELECT run_id, r.stem, r.peak_time, r.peak_bytes, max(g.end_time) AS last_slot, count(*) AS number "
+        "FROM runs AS r JOIN ranges AS g USING (run_id) GROUP BY ALL ORDER BY run_id",
     ):
         if run["last_slot"] * run["number"] > most_work:
             continue

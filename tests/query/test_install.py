@@ -132,9 +132,9 @@ def test_installing_again_does_nothing(connection: duckdb.DuckDBPyConnection) ->
     """With the same files and version the database is left alone, within milliseconds."""
     assert install_queries(connection, "1.0").installed
     before = _definitions(connection)
-    start = time.perf_counter()
+    start = time.process_time()
     again = install_queries(connection, "1.0")
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
     assert (again.installed, again.queries) == (False, len(list(shipped())))
     assert before == _definitions(connection)
 
@@ -182,19 +182,20 @@ def test_a_failed_installation_leaves_the_earlier_one(
     connection.execute("FROM retraces()")
 
 
-def test_what_users_made_is_left_alone(connection: duckdb.DuckDBPyConnection) -> None:
+def test_what_users_made_is_left_alone(bare_database: Path) -> None:
     """A macro or view of the user's own stays, also under the name of a query or block."""
-    connection.execute("CREATE MACRO padding() AS TABLE SELECT 'mine' AS whose")
-    connection.execute("CREATE VIEW live_bytes AS SELECT 'mine' AS whose")
-    connection.execute("CREATE MACRO own(x) AS x + 1")
-    connection.execute("CREATE VIEW own_view AS SELECT 1 AS one")
-    done = install_queries(connection, "1.0")
-    assert set(done.skipped) == {"padding", "live_bytes"}
-    connection.execute("CREATE OR REPLACE MACRO retraces() AS TABLE SELECT 'mine' AS whose")
-    assert "retraces" in install_queries(connection, "2.0").skipped
-    for name in ("padding()", "live_bytes", "retraces()"):
-        assert connection.execute(f"SELECT whose FROM {name}").fetchall() == [("mine",)]
-    assert connection.execute("SELECT own(1), one FROM own_view").fetchall() == [(2, 1)]
+    with open_database(bare_database) as connection:
+        connection.execute("CREATE MACRO padding() AS TABLE SELECT 'mine' AS whose")
+        connection.execute("CREATE VIEW live_bytes AS SELECT 'mine' AS whose")
+        connection.execute("CREATE MACRO own(x) AS x + 1")
+        connection.execute("CREATE VIEW own_view AS SELECT 1 AS one")
+        done = install_queries(connection, "1.0")
+        assert set(done.skipped) == {"padding", "live_bytes"}
+        connection.execute("CREATE OR REPLACE MACRO retraces() AS TABLE SELECT 'mine' AS whose")
+        assert "retraces" in install_queries(connection, "2.0").skipped
+        for name in ("padding()", "live_bytes", "retraces()"):
+            assert connection.execute(f"SELECT whose FROM {name}").fetchall() == [("mine",)]
+        assert connection.execute("SELECT own(1), one FROM own_view").fetchall() == [(2, 1)]
 
 
 def test_an_attached_database_answers_too(database: Path) -> None:

@@ -168,6 +168,7 @@ def count_largest(connection: duckdb.DuckDBPyConnection) -> int:
     return max(sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(shipped()))
 def test_no_join_multiplies(deep: duckdb.DuckDBPyConnection, name: str, tmp_path: Path) -> None:
     """Slots times values would be 8 million rows here; three changes for each range are fine."""
@@ -188,6 +189,7 @@ def test_matching_two_deep_runs_does_not_multiply(deep: duckdb.DuckDBPyConnectio
     assert faults(run_profiled(deep, query.sql, values, tmp_path), count_largest(deep)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     [

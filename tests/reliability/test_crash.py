@@ -79,6 +79,7 @@ def sha256(path: Path) -> str:
 # --- kills ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [IN_PLACE, BY_COPY], ids=str)
 def test_a_kill_at_a_late_step_loses_nothing(site: Site, way: Way) -> None:
     """Killed while it loads, replaces or publishes: whole before, whole after the next import."""
@@ -182,6 +183,7 @@ def test_a_killed_change_is_done_or_not_begun(site: Site, tmp_path: Path, change
     assert outcomes == ({"as it was"} if change == "compact" else {"as it was", "done"})
 
 
+@pytest.mark.slow
 def test_a_killed_import_is_shown_as_interrupted(site: Site, folder: Path) -> None:
     """In `imports` and in `xbuf imports`, before and after the next load takes its work along."""
     database = folder / "xbuf.duckdb"
@@ -197,6 +199,7 @@ def test_a_killed_import_is_shown_as_interrupted(site: Site, folder: Path) -> No
     compare_whole(site, database)
 
 
+@pytest.mark.slow
 def test_an_interrupted_import_loads_what_it_has_read(site: Site, folder: Path) -> None:
     """Ctrl-C ends with 130, a whole database, and a row that says interrupted."""
     database = folder / "xbuf.duckdb"
@@ -226,6 +229,7 @@ def test_an_interrupted_import_loads_what_it_has_read(site: Site, folder: Path) 
     compare_whole(site, database)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_its_chunk_again(site: Site, folder: Path) -> None:
     """When the system kills a worker for its memory, its sets are read again by another."""
     database = folder / "xbuf.duckdb"
@@ -275,6 +279,7 @@ def write_revisions(package: Path, *, kill_in: str | None) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", [False, True], ids=["in place", "by copy"])
 @pytest.mark.parametrize("kill_in", _NEXT)
 def test_a_kill_between_migrations_leaves_a_whole_schema(
@@ -355,6 +360,7 @@ def test_a_folder_that_refuses_is_told(site: Site, folder: Path) -> None:
     assert sha256(database) == before
 
 
+@pytest.mark.slow
 def test_a_file_that_refuses_is_told_and_the_work_is_kept(site: Site, folder: Path) -> None:
     """A read-only database is not replaced behind its owner's back; what was read waits."""
     database = folder / "xbuf.duckdb"

@@ -144,6 +144,7 @@ def rejects(database: Path) -> list[tuple[str, str]]:
     return [(str(file), str(kind)) for file, kind in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("how", ["kills", "hangs"])
 def test_one_poisoned_dump_is_rejected_and_the_others_load(
@@ -196,6 +197,7 @@ def test_a_dump_that_kills_the_import_is_tried_last(
     assert rejects(database) == [(POISON, "worker-lost")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workers")
 def test_what_is_read_is_loaded_in_steps(
     dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -270,6 +272,7 @@ def test_a_system_that_refuses_is_no_hang(
     assert import_dumps([dumps], database).loaded == 5
 
 
+@pytest.mark.slow
 def test_too_few_open_files_is_no_hang(dumps: Path, tmp_path: Path) -> None:
     """Whatever meets the limit, the process ends."""
     script = (

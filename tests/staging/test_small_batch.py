@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.staging.batch import COLUMNS
 from ingest.staging.small_batch import write_small_batch
 from ingest.staging.stage import Staged, Task, stage_sets
-
-DATA = Path(__file__).parents[1] / "data"
+from tests.support.dump_sets import DATA, write_donors
 
 
 def contents(directory: Path) -> dict[str, tuple[list[Any], list[Any]]]:
@@ -49,19 +47,9 @@ def staged(sets: list[DumpSet], part: Path, monkeypatch: pytest.MonkeyPatch, *, 
     return stage_sets([Task(number, one) for number, one in enumerate(sets)], str(part))
 
 
-def with_donors(folder: Path) -> None:
-    """Write a real set whose HLO text declares a donation without a result, which no set at hand does."""
-    folder.mkdir()
-    [dump] = (DATA / "hlo" / "jaxlib-0.10.2-cpu").glob("module_0010*-buffer-assignment.txt")
-    shutil.copy(dump, folder)
-    text = dump.with_name(dump.name.replace("-buffer-assignment", ""))
-    head, _, rest = text.read_text().partition("\n")
-    (folder / text.name).write_text(f"{head}, buffer_donor={{ (1, {{}}) }}\n{rest}")
-
-
 def test_every_dump_is_staged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same tables, types and rows: all releases, HLO texts, protobufs, hand-made and odd dumps, at once."""
-    with_donors(tmp_path / "donors")
+    write_donors(tmp_path / "donors")
     sets = list(discover([DATA, tmp_path / "donors"], proto_alone=True).sets)
     arrow = staged(sets, tmp_path / "arrow", monkeypatch, few_rows=False)
     few = staged(sets, tmp_path / "few", monkeypatch, few_rows=True)

@@ -31,18 +31,21 @@ def differences(
     with duckdb.connect() as both:
         for name, path in (("a", first), ("b", second)):
             both.execute(f"ATTACH {_quoted(path)} AS {name} (READ_ONLY)")
-        tables = _tables(both, "a")
-        assert tables == _tables(both, "b")
-        found = {}
-        for table in tables:
+        columns, others = _columns(both, "a"), _columns(both, "b")
+        assert list(columns) == list(others)
+        pairs = {}
+        for table in columns:
             if table in _NOT_CONTENT or (table in _OF_IMPORTS and not with_imports):
                 continue
-            a, b = (_rows(both, name, table) for name in "ab")
+            a, b = _rows("a", table, columns[table]), _rows("b", table, others[table])
             if runs_of_first and table not in _OF_IMPORTS:
                 b = f"FROM ({b}) AS q SEMI JOIN a.runs AS f ON {_same_run(table)}"
+            pairs[table] = (a, b)
+        found = {}
+        for table in _unlike(both, pairs):
+            a, b = pairs[table]
             only = [_count(both, f"{one} EXCEPT ALL {other}") for one, other in ((a, b), (b, a))]
-            if any(only):
-                found[table] = (only[0], only[1])
+            found[table] = (only[0], only[1])
         return found
 
 
@@ -51,8 +54,7 @@ def orphans(database: Path) -> dict[str, int]:
     with duckdb.connect() as plain:
         plain.execute(f"ATTACH {_quoted(database)} AS a (READ_ONLY)")
         found = {}
-        for table in _tables(plain, "a"):
-            columns = _columns(plain, "a", table)
+        for table, columns in _columns(plain, "a").items():
             parent, key = ("imports", "import_id") if table in ("runs", "rejects") else ("runs", "run_id")
             if key in columns and table not in (parent, *_NOT_CONTENT):
                 lost = _count(plain, f'FROM a."{table}" ANTI JOIN a.{parent} USING ({key})')
@@ -61,13 +63,24 @@ def orphans(database: Path) -> dict[str, int]:
         return found
 
 
+def _unlike(connection: duckdb.DuckDBPyConnection, pairs: dict[str, tuple[str, str]]) -> list[str]:
+    """Return the names of pairs of queries whose rows are not the same: one query, by sums of hashes."""
+
+    def summed(query: str) -> str:
+        return f"(SELECT (count(*), sum(hash(q)::HUGEINT)) FROM ({query}) AS q)"
+
+    compared = (
+        f"SELECT '{table}' WHERE {summed(a)} IS DISTINCT FROM {summed(b)}" for table, (a, b) in pairs.items()
+    )
+    return [table for (table,) in connection.execute(" UNION ALL ".join(compared)).fetchall()]
+
+
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> str:
+def _rows(name: str, table: str, columns: list[str]) -> str:
     dropped = [*_NUMBERED_ANEW.get(table, ()), "run_id"]
-    columns = _columns(connection, name, table)
     kept = ", ".join(f't."{column}"' for column in columns if column not in dropped)
     if table == "runs" or "run_id" not in columns:
         return f'SELECT {kept} FROM {name}."{table}" AS t'
@@ -83,21 +96,15 @@ def _same_run(table: str) -> str:
     return "(q.of_dir, q.of_stem, q.of_content) = (f.dump_dir, f.stem, f.content_sha256)"
 
 
-def _tables(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+def _columns(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, list[str]]:
+    """Return the columns of every table of an attached database, in one query: each takes 7 ms."""
     rows = connection.execute(
-        "SELECT table_name FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main' ORDER BY 1",
+        "SELECT t.table_name, list(c.column_name ORDER BY c.column_index)"
+        " FROM duckdb_tables() AS t JOIN duckdb_columns() AS c USING (database_name, schema_name, table_name)"
+        " WHERE (database_name, schema_name) = (?, 'main') GROUP BY ALL ORDER BY ALL",
         [name],
     )
-    return [table for (table,) in rows.fetchall()]
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, name: str, table: str) -> list[str]:
-    rows = connection.execute(
-        "SELECT column_name FROM duckdb_columns() WHERE (database_name, table_name) = (?, ?)"
-        " ORDER BY column_index",
-        [name, table],
-    )
-    return [column for (column,) in rows.fetchall()]
+    return dict(rows.fetchall())
 
 
 def _count(connection: duckdb.DuckDBPyConnection, query: str) -> int:

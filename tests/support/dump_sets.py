@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,16 @@ def dump_sets(root: Path) -> list[DumpSet]:
             continue
         found.append(DumpSet(path.relative_to(root).as_posix(), files))
     return found
+
+
+def write_donors(folder: Path) -> None:
+    """Write a real set whose HLO text declares a donation without a result, which no committed set does."""
+    folder.mkdir()
+    [dump] = (DATA / "hlo" / "jaxlib-0.10.2-cpu").glob(f"module_0010*{PRIMARY}")
+    shutil.copy(dump, folder)
+    text = dump.with_name(dump.name.replace("-buffer-assignment", ""))
+    head, _, rest = text.read_text().partition("\n")
+    (folder / text.name).write_text(f"{head}, buffer_donor={{ (1, {{}}) }}\n{rest}")
 
 
 def committed_sets() -> list[DumpSet]:
