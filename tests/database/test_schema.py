@@ -65,7 +65,7 @@ def test_revisions_are_named_and_ordered_as_their_files() -> None:
 def test_upgrading_step_by_step_makes_the_same_schema_as_a_new_database(
     bare_database: Path, tmp_path: Path
 ) -> None:
-    """Tables, columns, comments and constraints do not depend on the way a bare_database came to head."""
+    """Tables, columns, comments and constraints do not depend on the way a database came to head."""
     stepped = tmp_path / "stepped.duckdb"
     for revision in revisions():
         apply_migrations(stepped, revision)
