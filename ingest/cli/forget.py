@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
 from ingest.query.cells import escape, human_bytes
@@ -30,7 +31,14 @@ class _Age(click.ParamType[timedelta]):
 
 @click.command()
 @DATABASE_OPTION
-@click.option("--run", "runs", type=click.IntRange(1), multiple=True, metavar="N", help="This run.")
+@click.option(
+    "--run",
+    "references",
+    type=RUN,
+    multiple=True,
+    metavar="RUN",
+    help="This run, or these: a number, latest, import:4, a module, module@key=value, the end of a path.",
+)
 @click.option("--import", "import_id", type=click.IntRange(1), metavar="N", help="Runs of this import.")
 @click.option("--dir", "directory", type=click.Path(), metavar="PATH", help="Runs dumped into or below it.")
 @click.option(
@@ -41,7 +49,7 @@ class _Age(click.ParamType[timedelta]):
 @WAIT_OPTION
 def forget(
     database: str,
-    runs: tuple[int, ...],
+    references: tuple[str, ...],
     import_id: int | None,
     directory: str | None,
     labels: tuple[tuple[str, str], ...],
@@ -60,6 +68,7 @@ def forget(
     """
     from ingest.maintenance.forget import Selection, forget_runs, plan_forget
 
+    runs = all_runs(database, references) if references else ()
     selection = Selection(runs, import_id, directory, labels, older_than)
     if yes:
         echo(f"forgot {_counted(forget_runs(database, selection, wait_seconds=wait, on_wait=say_waiting))}")

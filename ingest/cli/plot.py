@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from ingest.cli.interrupts import reading
+from ingest.cli.references import RUN
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
 
 
 @click.command()
-@click.argument("run", type=click.IntRange(1))
+@click.argument("reference", metavar="RUN", type=RUN)
 @DATABASE_OPTION
 @click.option(
     "--output",
@@ -22,7 +23,7 @@ from ingest.errors import UsageError
     required=True,
     help="Picture to write: .svg, or .png (needs the extra `png`).",
 )
-def plot(run: int, database: str, output: Path) -> None:
+def plot(reference: str, database: str, output: Path) -> None:
     """Draw one run: live bytes over the program, and below them the arena, addresses over slots.
 
     Each column of the curve is the greatest slot in it, so the peak is always there. For a page to look
@@ -35,11 +36,14 @@ def plot(run: int, database: str, output: Path) -> None:
     ending = output.suffix.lower()
     if ending not in (".svg", ".png"):
         raise UsageError(f"{output}: name a file that ends in .svg or .png")
+    from ingest.query.blocks import create_temporary
     from ingest.query.output import write_bytes
+    from ingest.query.references import resolve_one
     from ingest.report.data import read_run
     from ingest.report.picture import draw_png, draw_svg
 
     with reading(database) as connection:
-        picture = read_run(connection, run)
+        create_temporary(connection)
+        picture = read_run(connection, resolve_one(connection, reference))
     drawn = draw_svg(picture).encode() if ending == ".svg" else draw_png(picture)
     write_bytes(drawn, output, database=database)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,12 @@ from click.shell_completion import CompletionItem
 
 from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
+from ingest.cli.references import database_of, is_plain, known_labels, known_modules, known_runs, offered
 from ingest.cli.streams import echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION
-from ingest.errors import UsageError, XbufError
+from ingest.errors import UsageError
 from ingest.query.catalog import Catalog, by_topic, find_catalog
+from ingest.query.comparison import SIDES
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
 
 _UNSAFE_OPTION = click.option(
@@ -26,16 +27,6 @@ _UNSAFE_OPTION = click.option(
     is_flag=True,
     help="Let the SQL do more than read the database: read and write files, load extensions.",
 )
-_PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/][A-Za-z0-9_.,:=@%+/-]*")
-
-
-def _is_plain(text: str) -> bool:
-    """Tell whether a shell takes a text as it is.
-
-    Names of modules and labels come from dumps. bash puts a completion on the command line as it stands, and
-    runs what `$(...)` in it says: other names are not offered.
-    """
-    return _PLAIN.fullmatch(text) is not None
 
 
 _METAVARS = {"BIGINT": "n", "DOUBLE": "number", "VARCHAR": "text", "BOOLEAN": "true|false"}
@@ -60,14 +51,16 @@ class _Text(click.ParamType[Any]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
+        database = database_of(ctx)
         if self.parameter in NARROWING:
-            known = _known(self.parameter.name, _database(ctx))
+            known = _COMPLETED[self.parameter.name](database)
+        elif self.parameter.name in SIDES:
+            known = known_runs(database)
         elif self.parameter.type == "BOOLEAN":
             known = ["true", "false"]
         else:
             known = list(self.parameter.choices)
-        fitting = [text for text in known if text.startswith(incomplete) and not text.startswith("-")]
-        return [CompletionItem(text) for text in fitting if _is_plain(text)]
+        return offered(known, incomplete)
 
 
 class _QueryCommand(click.Command):
@@ -110,7 +103,7 @@ class _QueryGroup(click.Group):
         return list(_catalog(ctx))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        return [item for item in super().shell_complete(ctx, incomplete) if _is_plain(item.value)]
+        return [item for item in super().shell_complete(ctx, incomplete) if is_plain(item.value)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name.endswith(".sql") or os.sep in cmd_name:
@@ -256,8 +249,9 @@ def _command(saved: SavedQuery) -> click.Command:
     return command
 
 
+_COMPLETED = {"run": known_runs, "label": known_labels, "module": known_modules}
 _NARROWING_HELP = {
-    "run": ("ID", "Only this run; may be given again."),
+    "run": ("RUN", "Only this run: a number, latest, a module, module@key=value ...; may be given again."),
     "label": (
         "KEY=VALUE",
         "Only runs with this label; the value may be a glob; may be given again, all must hold.",
@@ -294,12 +288,13 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
     ) -> None:
         from ingest.query.run import bind, sql_text
 
-        asked = {name: _joined(name, value) for name, value in given.items() if _is_given(ctx, name)}
-        values = bind(saved, asked)
+        database = database or database_of(ctx)
+        asked = {name: value for name, value in given.items() if _is_given(ctx, name)}
+        numbered = _with_numbers(asked, database)
+        values = bind(saved, {name: _joined(name, value) for name, value in numbered.items()})
         if show_sql:
             echo(sql_text(saved, values))
             return
-        database = database or _database(ctx)
         with reading(database, unsafe=unsafe) as connection:
             answer(connection, saved, values, output, database, unsafe=unsafe)
 
@@ -318,32 +313,32 @@ def _joined(name: str, value: Any) -> Value:
     if not isinstance(value, tuple):
         return value  # type: ignore[no-any-return]
     if name == "run":
-        for text in value:
-            if not all(part.strip().isdigit() for part in text.split(",")):
-                raise UsageError(f"--run: {text!r} is no run_id; `xbuf runs` lists them")
         return ",".join(value)
     return ",".join(text.replace(",", "?") for text in value)
 
 
-def _database(ctx: click.Context) -> str:
-    """Find the --db of a command, else of the group above it."""
-    current: click.Context | None = ctx
-    while current is not None:
-        if database := current.params.get("database"):
-            return str(database)
-        current = current.parent
-    return os.environ.get("XBUF_DB", "xbuf.duckdb")
+def _with_numbers(given: dict[str, Any], database: str) -> dict[str, Any]:
+    """Put the numbers of runs in the place of other references, in --run and the sides of a comparison."""
+    from ingest.query.blocks import create_temporary
+    from ingest.query.references import is_number, names_runs, resolve
 
-
-def _known(name: str, database: str) -> Sequence[str]:
-    """List what --run, --label or --module can be, for the shell's completion."""
-    column = {
-        "run": "SELECT run_id::VARCHAR FROM runs ORDER BY run_id DESC LIMIT 200",
-        "label": "SELECT DISTINCT key || '=' || value FROM run_labels ORDER BY 1 LIMIT 200",
-        "module": "SELECT DISTINCT coalesce(module_name, stem) FROM runs ORDER BY 1 LIMIT 1000",
-    }[name]
-    try:
-        with reading(database) as connection:
-            return [text for (text,) in connection.execute(column).fetchall()]
-    except XbufError:
-        return []  # a completion has nowhere to say what is wrong; the command itself will
+    wanted = {
+        text
+        for name, value in given.items()
+        if name == "run" or name in SIDES
+        for text in (value if isinstance(value, tuple) else (value,))
+        if isinstance(text, str) and (not is_number(text) if name == "run" else names_runs(text))
+    }
+    if not wanted:
+        return given
+    with reading(database) as connection:
+        create_temporary(connection)
+        found = {text: ",".join(map(str, resolve(connection, text))) for text in wanted}
+    return {
+        name: tuple(found.get(text, text) for text in value)
+        if isinstance(value, tuple) and name == "run"
+        else found.get(value, value)
+        if name in SIDES
+        else value
+        for name, value in given.items()
+    }

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from ingest.cli.interrupts import reading
+from ingest.cli.references import RUN
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
 
 
 @click.command()
-@click.argument("runs", type=click.IntRange(1), nargs=-1, required=True, metavar="RUN [RUN]")
+@click.argument("references", type=RUN, nargs=-1, required=True, metavar="RUN [RUN]")
 @DATABASE_OPTION
 @click.option(
     "--output",
@@ -22,7 +23,7 @@ from ingest.errors import UsageError
     required=True,
     help="HTML file to write.",
 )
-def report(runs: tuple[int, ...], database: str, output: Path) -> None:
+def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """Write one run as a page to look around in; of two runs also what changed from the first to the second.
 
     The page is one file that loads nothing: it opens from disk, as an artifact of CI or from a mail. It shows
@@ -33,13 +34,17 @@ def report(runs: tuple[int, ...], database: str, output: Path) -> None:
     Example:
       xbuf report 1 -o report.html
     """
-    if len(runs) > 2:
-        raise UsageError(f"{len(runs)} runs given; a page shows one, or two to compare")
+    if len(references) > 2:
+        raise UsageError(f"{len(references)} runs given; a page shows one, or two to compare")
+    from ingest.query.blocks import create_temporary
     from ingest.query.output import write_bytes
+    from ingest.query.references import resolve_one
     from ingest.report.data import read_changes, read_details
     from ingest.report.page import write_page
 
     with reading(database) as connection:
+        create_temporary(connection)
+        runs = [resolve_one(connection, reference) for reference in references]
         details = [read_details(connection, run) for run in runs]
         changes = read_changes(connection, *runs) if len(runs) == 2 else []
     write_bytes(write_page(details, changes).encode(), output, database=database)

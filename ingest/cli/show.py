@@ -11,6 +11,7 @@ import click
 
 from ingest.cli.answer import terminal_style
 from ingest.cli.interrupts import reading
+from ingest.cli.references import RUN
 from ingest.cli.streams import echo, say, writing_stdout
 from ingest.cli.terminal import DATABASE_OPTION
 
@@ -37,7 +38,7 @@ _LABEL = 13
 
 
 @click.command()
-@click.argument("run", type=click.IntRange(1))
+@click.argument("reference", metavar="RUN", type=RUN)
 @click.argument("value", required=False)
 @DATABASE_OPTION
 @click.option(
@@ -60,7 +61,7 @@ _LABEL = 13
     help="Colour, and links on source lines; NO_COLOR turns auto off.",
 )  # fmt: skip
 def show(
-    run: int,
+    reference: str,
     value: str | None,
     database: str,
     top: int,
@@ -74,19 +75,24 @@ def show(
     Three figures answer for its memory: what it asks for (total), what it keeps of the main memory (resident
     peak, XProf's peak heap) and what is live at once (live peak).
 
-    RUN is a run_id as `xbuf runs` lists them. VALUE shows one buffer of it: its size and place, who shares
-    its bytes, when it is live, what defines and uses it, and its stack.
+    RUN is a number as `xbuf runs` lists them, latest, a module (its newest run), module@key=value, or the end
+    of the dump's path. VALUE shows one buffer of it: its size and place, who shares its bytes, when it is
+    live, what defines and uses it, and its stack.
 
     \b
     Example:
       xbuf show 1
       xbuf show 1 'fusion.12{0}'
     """
+    from ingest.query.blocks import create_temporary
     from ingest.query.output import terminal_width
+    from ingest.query.references import resolve_one
 
     columns = terminal_width() if width is None else width or None
     page = _Page(columns, terminal_style(ansi))
     with reading(database) as connection:
+        create_temporary(connection)
+        run = resolve_one(connection, reference)
         if value is not None:
             from ingest.report.buffer import read_buffer
 

@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "report": ("ingest.cli.report:report", "Write one run, or two to compare, as a page to look around in."),
     "plot": ("ingest.cli.plot:plot", "Draw one run as SVG or PNG: live bytes and arena."),
     "check": ("ingest.cli.check:check", "Hold compilations to rules about memory: a gate for CI."),
+    "diff": ("ingest.cli.diff:diff", "Say what changed the memory between two compilations."),
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
     "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),
     "doctor": ("ingest.cli.doctor:doctor", "Check a database for trouble."),

@@ -100,7 +100,7 @@ def test_a_slip_gets_a_suggestion(run: Run) -> None:
     )
     assert "did you mean color" in run("query", "largest_live_out", "--by", "colr").err
     assert "is no whole number" in run("query", "padding", "--top", "many").err
-    assert "is no run_id" in run("query", "padding", "--run", "x").err
+    assert "no run is 'jit_stpe'; did you mean jit_step" in run("query", "padding", "--run", "jit_stpe").err
 
 
 def test_narrowing_options_may_be_repeated(run: Run) -> None:

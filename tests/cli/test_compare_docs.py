@@ -1,0 +1,59 @@
+"""The examples of docs/compare.md are real.
+
+`python -m tests.cli.test_compare_docs` writes their output anew.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from ingest.cli.xbuf import xbuf
+from ingest.query.blocks import create_temporary
+from ingest.query.install import install_queries
+from ingest.version import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "compare.md"
+_CONSOLE = re.compile(r"^\$ xbuf ([^\n]+)\n(.*?)^```$", re.M | re.S)
+
+
+def printed(command: str) -> str:
+    """Run a command at the top of the checkout, 80 columns wide."""
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+        xbuf, shlex.split(command), prog_name="xbuf", standalone_mode=False
+    )
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+@pytest.mark.parametrize(("command", "output"), _CONSOLE.findall(PAGE.read_text()))
+def test_the_example_prints_what_the_page_shows(
+    command: str, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page shows a real run."""
+    monkeypatch.chdir(ROOT)
+    assert printed(command) == output
+
+
+def test_the_sql_of_the_page_runs(connection: duckdb.DuckDBPyConnection) -> None:
+    """Every statement is one that the macros in a database understand."""
+    install_queries(connection, VERSION)
+    create_temporary(connection)
+    (block,) = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    statements = connection.extract_statements(block)
+    assert len(statements) == 5
+    for statement in statements:
+        assert connection.execute(statement).fetchall() == []
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text()
+    for command, output in _CONSOLE.findall(text):
+        text = text.replace(f"$ xbuf {command}\n{output}", f"$ xbuf {command}\n{printed(command)}")
+    PAGE.write_text(text)
