@@ -26,7 +26,6 @@ __all__ = [
     "known_modules",
     "known_runs",
     "offered",
-    "one_run",
 ]
 
 _PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/~][A-Za-z0-9_.,:=@%+/~-]*")
@@ -82,21 +81,6 @@ def _read(database: str, sql: str) -> list[str]:
             return [text for (text,) in connection.execute(sql).fetchall()]
     except XbufError:
         return []  # a completion has nowhere to say what is wrong; the command itself will
-
-
-def one_run(database: str, reference: str) -> int:
-    """Return the number of the one run that a reference names.
-
-    Raises:
-        UsageError: it names none, or several.
-        DatabaseError: as `open_database`.
-    """
-    from ingest.query.blocks import create_temporary
-    from ingest.query.references import resolve_one
-
-    with reading(database) as connection:
-        create_temporary(connection)
-        return resolve_one(connection, reference)
 
 
 def all_runs(database: str, references: Sequence[str]) -> tuple[int, ...]:
