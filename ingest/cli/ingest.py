@@ -59,7 +59,9 @@ if TYPE_CHECKING:
 @click.option(
     "--follow-symlinks", is_flag=True, help="Follow links also where they lead out of the PATHS given."
 )
-@click.option("--no-hlo", is_flag=True, help="Leave the HLO text and the protobuf beside a dump alone.")
+@click.option(
+    "--no-hlo", is_flag=True, help="Read only the texts of dumps: no HLO text, protobuf or profile."
+)
 @click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -91,7 +93,8 @@ def ingest(
 ) -> int:
     """Load XLA buffer-assignment dumps into a DuckDB database.
 
-    PATHS are directories, searched whole, and files. What the database already holds is not read again.
+    PATHS are directories, searched whole, and files: dumps, protobufs (*.hlo.pb) and profiles (*.xplane.pb).
+    What the database already holds is not read again.
 
     \b
     Example:

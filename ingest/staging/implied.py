@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ingest.dump import features
 from ingest.dump.driver import measure_ranges
 from ingest.dump.lists import Lists
-from ingest.dump.notices import Notices
+from ingest.dump.notices import Notices, note
 from ingest.dump.parsed import ParsedDump
+from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.assignment import HloProto
 
@@ -68,6 +70,12 @@ def add_implied(dump: ParsedDump, proto: HloProto, file: str) -> None:
         file: the protobuf, for messages.
     """
     implied = Implied(proto)
+    if not dump.ranges_from and features.PROTOBUF_ALONE in dump.features and not proto.schedule:
+        message = (
+            "the module has no schedule, so live ranges and the peak are not known; its texts print them"
+            " (XLA_FLAGS=--xla_dump_to), and protobufs of CPU modules have it since jaxlib 0.4.36"
+        )
+        note(dump.notices, [Notice(file, None, "no-schedule", message)])
     if not dump.uses_from and implied:
         dump.used = implied.used(dump.ids)
         dump.uses_from = "hlo"

@@ -67,3 +67,15 @@ def test_a_module_without_a_schedule_has_uses_and_no_ranges() -> None:
 def test_they_are_derived_only_where_asked_for() -> None:
     """A dump that prints them needs no second set."""
     assert read_proto(SETS[0]).lifetimes is None
+
+
+@pytest.mark.parametrize("proto_file", SETS, ids=lambda path: f"{path.parent.name}/{path.name[:20]}")
+def test_the_heap_simulator_goes_by_them(proto_file: Path) -> None:
+    """A second judge: steps allocate where ranges start, free where they end, and come in that order."""
+    proto = read_proto(proto_file, derive_lifetimes=True)
+    assert proto.lifetimes is not None
+    ranges = proto.lifetimes.ranges
+    assert proto.heap_traces
+    for trace in proto.heap_traces:
+        slots = [ranges[event.value_id][event.kind == "free"] for event in trace.events]
+        assert slots == sorted(slots)

@@ -37,7 +37,7 @@ needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; 
 STEPS = Path(__file__).parent
 LOOK, ACT, DRIVER = ((STEPS / name).read_text() for name in ("look.js", "act.js", "driver.js"))
 ASSETS = Path(payload.__file__).parent / "assets"
-HOSTILE = '"\'/><script>alert(1)</script><img src=x onerror=alert(2)></pre>${1}$data {{x}}\u202e\x1b&lt;'
+HOSTILE = "\"'/><script>alert(1)</script><img src=x onerror=alert(2)></pre>${1}$data {{x}}\u202e\x1b&lt;"
 WIDTH, HEIGHT = 1400, 1900
 
 
@@ -321,13 +321,16 @@ def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, t
     [before], [after] = pair
     details = [read_details(demonstration, run) for run in (before, after)]
     changes = read_changes(demonstration, before, after)
-    steps = LOOK + """
+    steps = (
+        LOOK
+        + """
     result.arenas = document.querySelectorAll(".arena").length;
     result.difference = document.querySelectorAll("#difference tbody tr").length;
     result.title = document.querySelector("#difference h2").textContent;
     document.querySelector('[data-choice="B"]').click(); await next();
     result.shown = Number(grid.getAttribute("aria-rowcount"));
     """
+    )
     result, console = browse(write_page(details, changes), tmp_path, steps)
     assert (console, result["agrees"], result["arenas"]) == ("", "true", 2)
     assert result["difference"] == len(changes)

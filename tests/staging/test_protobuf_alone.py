@@ -13,7 +13,7 @@ import pytest
 
 from ingest import import_dumps, open_database
 from ingest.query.catalog import shipped
-from ingest.query.run import bind, run_query
+from ingest.query.run import bind, count_derived, run_query
 from tests.support.dump_sets import DATA
 
 PAST = 1_700_000_000
@@ -126,6 +126,16 @@ def test_it_is_said_what_was_derived(databases: Databases) -> None:
     assert databases.stripped.execute(first).fetchall() == databases.whole.execute(first).fetchall()
 
 
+def test_a_query_says_for_how_many_runs_it_was_derived(databases: Databases) -> None:
+    """Where nothing was derived, nothing is said."""
+    query = shipped().load("live_at_peak")
+    values = bind(query, {})
+    assert count_derived(databases.whole, query, values) is None
+    found = count_derived(databases.stripped, query, values)
+    assert found is not None
+    assert (found.selected, found.runs, found.what) == (5, 5, "live ranges")
+
+
 def answers(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     """Return the rows of a saved query, all of them, in any order."""
     query = shipped().load(name)
@@ -140,6 +150,20 @@ def test_saved_queries_answer_as_with_texts(databases: Databases, name: str) -> 
         assert answers(databases.stripped, name) != answers(databases.whole, name)
     else:
         assert answers(databases.stripped, name) == answers(databases.whole, name)
+
+
+def test_without_a_schedule_uses_are_known_and_no_range_is_guessed(database: Path, tmp_path: Path) -> None:
+    """A warning says what is missing and how to get it."""
+    [proto] = (DATA / "hlo" / "tf-1.15-cpu").glob("*.hlo.pb")
+    shutil.copy(proto, tmp_path)
+    assert import_dumps(tmp_path / proto.name, database, jobs=1).loaded == 1
+    with open_database(database, read_only=True) as connection:
+        assert connection.execute("SELECT uses_from, ranges_from, peak_bytes FROM runs").fetchall() == [
+            ("hlo", None, None)
+        ]
+        [(kind, message)] = connection.execute("SELECT kind, message FROM notices").fetchall()
+    assert kind == "no-schedule"
+    assert "--xla_dump_to" in message
 
 
 @pytest.mark.slow
