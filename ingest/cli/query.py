@@ -18,7 +18,7 @@ from ingest.cli.references import database_of, is_plain, known_labels, known_mod
 from ingest.cli.streams import echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
-from ingest.query.catalog import Catalog, by_topic, find_catalog
+from ingest.query.catalog import STARTERS, Catalog, by_topic, find_catalog
 from ingest.query.comparison import SIDES
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
 
@@ -155,10 +155,12 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
     if ctx.invoked_subcommand is None:
         queries = find_catalog(folders).load_all()
         width = max(len(saved.name) for saved in queries)
-        for topic, group in by_topic(queries):
+        first = [saved for name in STARTERS for saved in queries if saved.name == name]
+        for topic, group in (("to start with", first), *by_topic(queries)):
             echo(f"{topic}:")
             for saved in group:
                 echo(f"  {saved.name:<{width}}  {saved.title}")
+        echo("\nxbuf query NAME --help explains one; xbuf show RUN answers the first of them for one run")
 
 
 @click.command("sql")

@@ -463,7 +463,7 @@ _table(
     Column("file", "VARCHAR", "Source file."),
     Column("line", "BIGINT", "First line, from 1."),
     Column("end_line", "BIGINT", "Last line, from 1."),
-    Column("column", "BIGINT", "First column."),
+    Column("start_column", "BIGINT", "First column."),
     Column("end_column", "BIGINT", "Last column."),
     Column("is_framework", "BOOLEAN", "The file lies in a framework's own folders.", required=True),
 )

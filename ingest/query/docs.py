@@ -54,6 +54,7 @@ or shorter ones, which the tables below give in brackets.
 ```sql
 -- duckdb -readonly xbuf.duckdb
 FROM saved_queries;
+SELECT column_name, data_type, unit, comment FROM query_columns WHERE query = 'donation';
 FROM largest_live_out(top := 5, color := 0);
 FROM run_summary ORDER BY peak_bytes DESC LIMIT 5;
 SELECT shape, sum(bytes_at_peak) FROM values_at_peak WHERE run_id = 5 GROUP BY shape ORDER BY 2 DESC;

@@ -28,6 +28,8 @@ __all__ = ["Installation", "call", "install_in_new", "install_queries"]
 
 _SCHEMA = "xbuf_query"
 _MARKER = "xbuf: "
+_COLUMNS = "query_columns"
+"""The view that lists the result columns of all queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +130,38 @@ def _create(
             digest,
         )
         rows.append(f"({', '.join(map(literal, row))})")
+    if _COLUMNS in taken:
+        skipped.append(_COLUMNS)
+    else:
+        _run(connection, _list_columns([query for query in queries if query.name not in taken]))
     if rows:
         # In the statement's text: for each parameter DuckDB looks whether pandas has come, 40 ms in all.
         connection.execute(f"INSERT INTO saved_queries VALUES {', '.join(rows)}")
     return skipped
+
+
+def _list_columns(queries: Iterable[SavedQuery]) -> Iterable[str]:
+    """Write the statements that make the view of the result columns, which have no comments in DuckDB."""
+    rows = ", ".join(
+        f"({literal(query.name)}, {position}, {literal(column.name)}, {literal(column.type)}, "
+        f"{literal(column.unit)}, {literal(column.text)})"
+        for query in queries
+        for position, column in enumerate(query.columns, 1)
+    )
+    yield (
+        f"CREATE VIEW {_COLUMNS} AS SELECT * FROM (VALUES {rows}) "
+        "AS t(query, position, column_name, data_type, unit, comment)"
+    )
+    yield f"COMMENT ON VIEW {_COLUMNS} IS {literal(_MARKER + 'Result columns of the saved queries.')}"
+    for name, text in (
+        ("query", "Name of the saved query."),
+        ("position", "Place of the column in the result, from 1."),
+        ("column_name", "Name of the column."),
+        ("data_type", "DuckDB type."),
+        ("unit", "bytes, slots, count, percent, share (percent of a whole) or ratio; NULL for none."),
+        ("comment", "What the column says."),
+    ):
+        yield f"COMMENT ON COLUMN {_COLUMNS}.{name} IS {literal(text)}"
 
 
 def _macros(query: SavedQuery) -> Iterable[str]:

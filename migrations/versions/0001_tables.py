@@ -495,7 +495,7 @@ def upgrade() -> None:
         column("file", sa.String(), "Source file."),
         column("line", sa.BigInteger(), "First line, from 1."),
         column("end_line", sa.BigInteger(), "Last line, from 1."),
-        column("column", sa.BigInteger(), "First column."),
+        column("start_column", sa.BigInteger(), "First column."),
         column("end_column", sa.BigInteger(), "Last column."),
         column("is_framework", sa.Boolean(), "The file lies in a framework's own folders.", required=True),
         comment="One row for each Python stack frame that the HLO module names (jaxlib 0.8 and later).",

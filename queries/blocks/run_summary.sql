@@ -14,6 +14,7 @@
 -- column device_bytes BIGINT: Allocations outside of host memory without thread-local ones, bytes; NULL without a known backend.
 -- column host_bytes BIGINT: Allocations in host memory without thread-local ones, bytes; NULL without a known backend.
 -- column allocations BIGINT: Allocations, count.
+-- column labels MAP(VARCHAR, VARCHAR): Labels of the run, by key: labels['jax']; empty without labels.
 CREATE OR REPLACE VIEW run_summary AS
 SELECT
     r.run_id,
@@ -29,7 +30,8 @@ SELECT
     a.thread_local_bytes,
     a.device_bytes,
     a.host_bytes,
-    a.allocations
+    a.allocations,
+    coalesce(l.labels, MAP {}) AS labels
 FROM runs AS r
 JOIN (
     SELECT
@@ -52,4 +54,9 @@ JOIN (
     JOIN runs AS y USING (run_id)
     LEFT JOIN memory_spaces AS s ON s.backend = y.backend AND s.color = x.color
     GROUP BY x.run_id
-) AS a USING (run_id);
+) AS a USING (run_id)
+LEFT JOIN (
+    SELECT k.run_id, map(list(k."key" ORDER BY k."key"), list(k."value" ORDER BY k."key")) AS labels
+    FROM run_labels AS k
+    GROUP BY k.run_id
+) AS l USING (run_id);

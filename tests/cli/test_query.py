@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
 from ingest.errors import XbufError
-from ingest.query.catalog import TOPICS, shipped
+from ingest.query.catalog import STARTERS, TOPICS, shipped
 
 
 class Answer(NamedTuple):
@@ -51,10 +51,14 @@ def run(demonstration_file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_alone_it_lists_the_queries(run: Run) -> None:
-    """One line for each query, with its title, below the line of its topic."""
+    """Five to start with, then one line for each query, with its title, below the line of its topic."""
     answer = run("query")
     assert answer.code == 0
-    lines = answer.out.splitlines()
+    *lines, blank, last = answer.out.splitlines()
+    assert (blank, last.split(";")[0]) == ("", "xbuf query NAME --help explains one")
+    assert lines[0] == "to start with:"
+    assert [line.split()[0] for line in lines[1 : 1 + len(STARTERS)]] == list(STARTERS)
+    lines = lines[1 + len(STARTERS) :]
     assert sorted(line.split()[0] for line in lines if line.startswith("  ")) == list(shipped())
     assert [line for line in lines if not line.startswith("  ")] == [f"{topic}:" for topic in TOPICS]
     assert lines[lines.index("arenas:") + 1].startswith("  allocation_contents ")
@@ -369,7 +373,7 @@ def test_the_shell_tour_of_the_reference_runs(run: Run) -> None:
     text = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
     tour = text.split("## In a DuckDB shell")[1].split("```sql\n")[1].split("```")[0]
     statements = [line for line in tour.splitlines() if line and not line.startswith("--")]
-    assert len(statements) == 5
+    assert len(statements) == 6
     for statement in statements:
         answer = run("sql", statement)
         assert (answer.code, answer.out != "") == (0, True), statement

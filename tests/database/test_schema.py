@@ -172,3 +172,11 @@ def test_compressed_columns_are_stored_as_zstd_and_stay_so(connection: duckdb.Du
     assert {(table, column): compressions(connection, table, column) for table, column in columns} == {
         (table, column): {"ZSTD"} for table, column in columns
     }
+
+
+def test_no_column_needs_quotes() -> None:
+    """No name of a column is a reserved word of SQL."""
+    with duckdb.connect() as connection:
+        words = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+        reserved = {word for (word,) in connection.execute(words).fetchall()}
+    assert {column.name for table in TABLES.values() for column in table.columns} & reserved == set()

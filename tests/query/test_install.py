@@ -112,6 +112,27 @@ def test_no_column_is_hugeint(demonstration: duckdb.DuckDBPyConnection) -> None:
     assert wide == []
 
 
+def test_every_result_column_is_described(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB has no comments for columns of macros: `FROM query_columns` has them, with unit and type."""
+    for query in shipped().load_all():
+        told = demonstration.execute(
+            "SELECT column_name, data_type FROM query_columns WHERE query = ? ORDER BY position", [query.name]
+        ).fetchall()
+        described = demonstration.execute(f"DESCRIBE FROM {query.name}()").fetchall()
+        assert told == [(name, type_) for name, type_, *_ in described]
+    lacking = "SELECT count(*) FROM query_columns WHERE coalesce(comment, '') = ''"
+    assert demonstration.execute(lacking).fetchall() == [(0,)]
+
+
+def test_labels_are_a_map(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """Of every run, by key; empty for a run without labels."""
+    found = demonstration.execute("SELECT run_id, labels FROM run_summary").fetchall()
+    pairs = demonstration.execute("SELECT run_id, key, value FROM run_labels").fetchall()
+    assert {(run, *pair) for run, labels in found for pair in labels.items()} == set(pairs)
+    batch = demonstration.execute("SELECT DISTINCT labels['batch'] FROM run_summary ORDER BY 1").fetchall()
+    assert batch == [("16",), ("32",), ("8",), (None,)]
+
+
 def test_blocks_are_commented(demonstration: duckdb.DuckDBPyConnection) -> None:
     """A shell's DESCRIBE and duckdb_views() explain the views and each of their columns."""
     views = dict(
