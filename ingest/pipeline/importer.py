@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 
     from ingest.database.writer import Writer
     from ingest.pipeline.history import LoadedJournal
+    from ingest.pipeline.journal import ImportRecord
     from ingest.staging.stage import Task
 
 
@@ -429,11 +431,15 @@ class _Import:
         close_unfinished_imports(connection)
         ended = replace(self._journal.record, status=self.status, finished_at=timestamp(datetime.now(UTC)))
         journals = [*self._pending, replace(self._journal, record=ended)]
-        load_records(connection, read_folded(self._target))
-        loaded = [
-            load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
-            for one in journals
-        ]
+        folded = read_folded(self._target)
+        loaded: list[LoadedJournal] = []
+        for one in journals:  # imports are numbered in the order in which they began
+            before = folded if one is journals[-1] else _begun_before(folded, one.record.started_at)
+            load_records(connection, before)
+            folded = folded[len(before) :]
+            loaded.append(
+                load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
+            )
         self._written.update(one.import_id for one in loaded)
         update_times(connection, self._outcome.touched)
         if installed_digest(connection) != shipped_digest(VERSION):
@@ -496,3 +502,7 @@ class _Import:
             )
         )
         return summary
+
+
+def _begun_before(records: Sequence[ImportRecord], moment: str) -> list[ImportRecord]:
+    return list(takewhile(lambda record: record.started_at < moment, records))

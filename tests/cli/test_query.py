@@ -33,10 +33,16 @@ class Answer(NamedTuple):
 Run = Callable[..., Answer]
 
 
+@pytest.fixture(scope="module")
+def own_demonstration(demonstration_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, as DuckDB shares the settings of all connections of a process to one file."""
+    return Path(shutil.copy(demonstration_file, tmp_path_factory.mktemp("own") / "xbuf.duckdb"))
+
+
 @pytest.fixture
-def run(demonstration_file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(own_demonstration: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `xbuf ...` on the demonstration; errors of ours as the program shows them."""
-    monkeypatch.setenv("XBUF_DB", str(demonstration_file))
+    monkeypatch.setenv("XBUF_DB", str(own_demonstration))
     monkeypatch.setenv("COLUMNS", "80")
 
     def run_(*arguments: str, stdin: str = "") -> Answer:
@@ -253,19 +259,19 @@ def test_what_has_no_room_is_named(run: Run) -> None:
     assert "module" in wide.out
 
 
-def test_a_result_never_replaces_the_database(run: Run, demonstration_file: Path, tmp_path: Path) -> None:
+def test_a_result_never_replaces_the_database(run: Run, own_demonstration: Path, tmp_path: Path) -> None:
     """By whatever name the file of -o leads to it."""
-    before = demonstration_file.read_bytes()
-    (tmp_path / "link").symlink_to(demonstration_file)
-    (tmp_path / "log").symlink_to(f"{demonstration_file}.wal")
-    os.link(demonstration_file, tmp_path / "hard")
-    for name in (demonstration_file, tmp_path / "link", tmp_path / "hard", tmp_path / "log"):
+    before = own_demonstration.read_bytes()
+    (tmp_path / "link").symlink_to(own_demonstration)
+    (tmp_path / "log").symlink_to(f"{own_demonstration}.wal")
+    os.link(own_demonstration, tmp_path / "hard")
+    for name in (own_demonstration, tmp_path / "link", tmp_path / "hard", tmp_path / "log"):
         for words in (("sql", "SELECT 1"), ("query", "padding")):
             answer = run(*words, "--format", "csv", "-o", str(name))
             assert answer.code == 2
             assert "is the database itself" in answer.err
     os.unlink(tmp_path / "hard")
-    assert demonstration_file.read_bytes() == before
+    assert own_demonstration.read_bytes() == before
 
 
 def complete(*words: str) -> list[str]:
@@ -325,9 +331,9 @@ def test_completion_without_a_database_is_silent(monkeypatch: pytest.MonkeyPatch
     assert complete("query", "padding", "--module", "") == []
 
 
-def test_the_shell_opens_read_only(demonstration_file: Path, tmp_path: Path) -> None:
+def test_the_shell_opens_read_only(own_demonstration: Path, tmp_path: Path) -> None:
     """xbuf shell starts duckdb on the database; writing needs --write."""
-    copy = shutil.copy(demonstration_file, tmp_path / "copy.duckdb")
+    copy = shutil.copy(own_demonstration, tmp_path / "copy.duckdb")
 
     def shell_(*arguments: str) -> subprocess.CompletedProcess[str]:
         code = "from ingest.cli.xbuf import main; main()"
