@@ -39,12 +39,13 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     from ingest.query.blocks import create_temporary
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
-    from ingest.report.data import read_changes, read_details
+    from ingest.report.compared import compare_runs
+    from ingest.report.data import read_details
     from ingest.report.page import write_page
 
     with reading(database) as connection:
         create_temporary(connection)
         runs = [resolve_one(connection, reference) for reference in references]
         details = [read_details(connection, run) for run in runs]
-        changes = read_changes(connection, *runs) if len(runs) == 2 else []
-    write_bytes(write_page(details, changes).encode(), output, database=database)
+        comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
+    write_bytes(write_page(details, comparison).encode(), output, database=database)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Allocations",
     "Buffers",
-    "Change",
     "Figures",
     "Frame",
     "Ints",
@@ -29,7 +28,6 @@ __all__ = [
     "RunPicture",
     "Texts",
     "Uses",
-    "read_changes",
     "read_details",
     "read_run",
     "statement",
@@ -40,10 +38,6 @@ Ints = npt.NDArray[np.int64]
 USES_SHOWN: Final = 8
 """Uses of a value that a page names; one real value has 12,000."""
 
-CHANGES_SHOWN: Final = 400
-"""Rows of a comparison; two programs that have little in common come to tens of thousands."""
-
-_SUMMED: Final = ("before_bytes", "after_bytes", "before_buffers", "after_buffers")
 _FOLDER: Final = Path(__file__).resolve().parent
 
 
@@ -183,20 +177,6 @@ class RunDetails:
     notices: list[Notice]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row of the difference of two runs at their peaks, bytes; rows add up to the change of the peak."""
-
-    what: str
-    opcode: str | None
-    shape: str
-    source: str | None
-    before_bytes: int
-    after_bytes: int
-    before_buffers: int
-    after_buffers: int
-
-
 @cache
 def statement(name: str) -> str:
     """Return the SQL of `NAME.sql`."""
@@ -229,21 +209,6 @@ def read_details(connection: duckdb.DuckDBPyConnection, run: int) -> RunDetails:
         [Frame(*row) for row in frames],
         [Notice(*row) for row in notices],
     )
-
-
-def read_changes(connection: duckdb.DuckDBPyConnection, before: int, after: int) -> list[Change]:
-    """Read what holds more and less at the peak of the second run than at that of the first, greatest first.
-
-    The rows add up to the change of the peak; what comes after the first CHANGES_SHOWN is one row.
-    """
-    create_temporary(connection)
-    rows = connection.execute(statement("changes"), {"before": before, "after": after}).fetchall()
-    changes = [Change(*row) for row in rows]
-    shown, rest = changes[:CHANGES_SHOWN], changes[CHANGES_SHOWN:]
-    if rest:
-        sums = (sum(getattr(change, name) for change in rest) for name in _SUMMED)
-        shown.append(Change(f"{len(rest):,} more rows", None, "", None, *sums))
-    return shown
 
 
 def _allocations(connection: duckdb.DuckDBPyConnection, run: int) -> Allocations:

@@ -16,7 +16,8 @@ from ingest.query.catalog import shipped
 from ingest.query.cells import human_bytes
 from ingest.query.header import Value
 from ingest.query.run import bind, sql_text
-from ingest.report.data import USES_SHOWN, Change, Figures, RunDetails, statement
+from ingest.report.compared import Comparison
+from ingest.report.data import USES_SHOWN, Figures, RunDetails, statement
 from ingest.report.payload import pack_runs
 from ingest.report.picture import draw_svg
 from ingest.version import VERSION
@@ -28,7 +29,7 @@ _NOTICES: Final = 200
 """Notices that a page lists of one run; a damaged protobuf can lead to 1,000 of each kind."""
 
 
-def write_page(runs: Sequence[RunDetails], changes: Sequence[Change] = ()) -> str:
+def write_page(runs: Sequence[RunDetails], comparison: Comparison | None = None) -> str:
     """Write the page of one run, or of two with what changed from the first to the second."""
     modules = [display(run.picture.figures.module) for run in runs]
     style, script = _asset("report.css"), _script()
@@ -46,7 +47,7 @@ def write_page(runs: Sequence[RunDetails], changes: Sequence[Change] = ()) -> st
         picture="\n".join(_static(run) for run in runs),
         notices="".join(_notices(run) for run in runs),
         sql=_statements(runs),
-        data=pack_runs(runs, changes),
+        data=pack_runs(runs, comparison),
         script=script,
     )
 

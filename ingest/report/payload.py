@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from ingest.report.columns import Columns
-from ingest.report.data import Change, RunDetails, Texts
+from ingest.report.compared import Comparison
+from ingest.report.data import RunDetails, Texts
 from ingest.report.layout import KINDS, kind_numbers, stack
 from ingest.report.picture import COLORS, NAMES
 
 __all__ = ["pack_runs"]
 
 
-def pack_runs(runs: Sequence[RunDetails], changes: Sequence[Change]) -> str:
-    """Pack one run or two, and their difference, for the script."""
+def pack_runs(runs: Sequence[RunDetails], comparison: Comparison | None = None) -> str:
+    """Pack one run, or two with their comparison, for the script."""
     columns = Columns()
     head = {
         "kinds": [
             {"name": NAMES.get(kind, kind), "color": "#" + bytes(COLORS[kind]).hex()} for kind in KINDS
         ],
         "runs": [_run(columns, run) for run in runs],
-        "changes": _changes(columns, changes),
+        "comparison": _comparison(columns, comparison) if comparison else None,
     }
     return columns.pack(head)
 
@@ -91,16 +92,19 @@ def _texts(columns: Columns, texts: Texts) -> dict[str, Any]:
     return {"number": columns.numbers(texts.number), "names": columns.texts(texts.names)}
 
 
-def _changes(columns: Columns, changes: Sequence[Change]) -> dict[str, Any]:
+def _comparison(columns: Columns, comparison: Comparison) -> dict[str, Any]:
+    changes = comparison.changes
+    texts = ("change", "confidence", "what", "opcode", "before_shape", "after_shape", "source")
     return {
-        "what": columns.texts([change.what for change in changes]),
-        "opcode": columns.texts([change.opcode or "" for change in changes]),
-        "shape": columns.texts([change.shape for change in changes]),
-        "source": columns.texts([change.source or "" for change in changes]),
+        "count": len(changes),
+        **{name: columns.texts([getattr(change, name) for change in changes]) for name in texts},
         "before": columns.numbers([change.before_bytes for change in changes]),
         "after": columns.numbers([change.after_bytes for change in changes]),
-        "before_buffers": columns.numbers([change.before_buffers for change in changes]),
-        "after_buffers": columns.numbers([change.after_buffers for change in changes]),
+        "buffers": columns.numbers([change.buffers for change in changes]),
+        "order_kept": comparison.order_kept,
+        "anchors": [
+            columns.numbers([pair[side] for pair in comparison.anchors], delta=True) for side in (0, 1)
+        ],
     }
 
 

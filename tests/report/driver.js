@@ -1,8 +1,10 @@
 // Runs STEPS in a page that is ready, and leaves what they found in the document.
 (async () => {
   const root = document.documentElement;
+  // Virtual time waits for timers, not for frames.
+  window.requestAnimationFrame = draw => setTimeout(draw, 0);
   const next = () => new Promise(done => setTimeout(done, 50));
-  for (let i = 0; i < 200 && !root.dataset.state; i++) await next();
+  for (let i = 0; i < 1000 && !root.dataset.state; i++) await next();
   const result = {};
   try {
     result.state = root.dataset.state;

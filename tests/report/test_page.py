@@ -12,7 +12,6 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +25,9 @@ from ingest.cli.report import report
 from ingest.errors import UsageError
 from ingest.report import payload
 from ingest.report.columns import Columns
+from ingest.report.compared import compare_runs
 from ingest.report.curve import live_curve
-from ingest.report.data import RunDetails, Texts, read_changes, read_details
+from ingest.report.data import RunDetails, Texts, read_details
 from ingest.report.page import write_page
 from ingest.report.payload import pack_runs
 
@@ -178,19 +178,6 @@ def test_no_text_of_a_dump_becomes_markup(largest: RunDetails) -> None:
     assert "\\u202e\\x1b&lt;" in title
 
 
-def test_changes_add_up(demonstration: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From any run to any other the rows come to the change of the peak; a run against itself has none."""
-    runs = demonstration.execute("SELECT run_id, peak_bytes FROM runs WHERE has_ranges ORDER BY 1").fetchall()
-    pairs = [*pairwise(runs), (runs[-1], runs[0])]
-    for most in (400, 1):
-        monkeypatch.setattr("ingest.report.data.CHANGES_SHOWN", most)
-        for (before, before_peak), (after, after_peak) in pairs:
-            changes = read_changes(demonstration, before, after)
-            assert sum(row.after_bytes - row.before_bytes for row in changes) == after_peak - before_peak
-            assert len(changes) <= most + 1
-    assert read_changes(demonstration, runs[0][0], runs[0][0]) == []
-
-
 def test_report_takes_one_run_or_two(demonstration: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Three are refused, and so is a run that is not there; nothing is written then."""
     [[path]] = demonstration.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
@@ -300,7 +287,7 @@ def test_the_script_finds_the_peak_of_every_run(
     result.peaks = runs.map(prepare).map(run => [run.agrees, run.peak.bytes, sum(run.atPeak)]);
     result.live = runs.map(run => [Array.from(run.curve.time), Array.from(run.curve.live)]);
     """
-    page = f"<body><script type='text/plain' id='data'>{pack_runs(details, [])}</script></body>"
+    page = f"<body><script type='text/plain' id='data'>{pack_runs(details)}</script></body>"
     ready = "document.documentElement.dataset.state = 'ready';"
     result, console = browse(page, tmp_path, steps, before=f"{scripts}\n{ready}")
     assert console == ""
@@ -320,20 +307,27 @@ def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, t
     ).fetchall()
     [before], [after] = pair
     details = [read_details(demonstration, run) for run in (before, after)]
-    changes = read_changes(demonstration, before, after)
+    comparison = compare_runs(demonstration, before, after)
+    changes = comparison.changes
     steps = (
         LOOK
         + """
     result.arenas = document.querySelectorAll(".arena").length;
     result.difference = document.querySelectorAll("#difference tbody tr").length;
-    result.title = document.querySelector("#difference h2").textContent;
+    result.sum = Number(document.getElementById("difference").dataset.sum);
+    const line = () => pixels(document.querySelector(".curve canvas")).join();
+    const aligned = line();
     document.querySelector('[data-choice="B"]').click(); await next();
     result.shown = Number(grid.getAttribute("aria-rowcount"));
+    result.redrawn = line() !== aligned;
     """
     )
-    result, console = browse(write_page(details, changes), tmp_path, steps)
+    result, console = browse(write_page(details, comparison), tmp_path, steps)
     assert (console, result["agrees"], result["arenas"]) == ("", "true", 2)
     assert result["difference"] == len(changes)
+    assert result["sum"] == sum(row.after_bytes - row.before_bytes for row in changes) != 0
+    assert "aligned where the same buffers start" in result["check"]
+    assert result["redrawn"]
     assert result["rowcount"] == details[0].picture.buffers.size.size + 1
     assert result["shown"] == details[1].picture.buffers.size.size + 1
     assert min(result["ink"]) > 0.1

@@ -7,7 +7,7 @@ const view = { x0: 0, x1: 1, y0: 0, y1: 1 };
 
 function zoom(axis, factor, about) {
   const from = view[axis + "0"], to = view[axis + "1"];
-  const width = Math.min(1, Math.max((to - from) * factor, 1e-6));
+  const width = Math.min(1, Math.max((to - from) * factor, 1e-9));
   const start = about - (about - from) * width / (to - from);
   setRange(axis, start, width);
 }
@@ -116,7 +116,8 @@ function shortBytes(size) {
   return bytesText(size).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
 }
 
-const slotText = slot => slot.toLocaleString("en-US");
+const COUNTS = new Intl.NumberFormat("en-US");
+const slotText = slot => COUNTS.format(slot);
 
 // Round steps: powers of two for bytes, 1-2-5 for slots.
 function byteStep(range, most) {

@@ -1,18 +1,34 @@
 // Live bytes over the schedule: each pixel column shows its greatest slot, with its whole stack.
 
+// The slots at which columns begin and end, for the part in view; `count` columns have `count + 1` edges.
+function columnEdges(run, count) {
+  const from = view.x0 * run.span, width = (view.x1 - view.x0) * run.span / count;
+  return Float64Array.from({ length: count + 1 }, (_, at) => from + at * width);
+}
+
 // For each column the change of the curve with the greatest figure; what was live when a column begins counts in it.
-function columnPeaks(run, columns) {
+function columnPeaks(run, edges) {
   const { time, live } = run.curve;
-  const chosen = new Uint32Array(columns);
-  const from = view.x0 * run.span, width = (view.x1 - view.x0) * run.span / columns;
-  let at = lastUpTo(time, Math.floor(from));
-  for (let column = 0; column < columns; column++) {
-    const limit = Math.max(Math.floor(from + (column + 1) * width), Math.floor(from + column * width) + 1);
+  const chosen = new Uint32Array(edges.length - 1);
+  let at = lastUpTo(time, Math.floor(edges[0]));
+  for (let column = 0; column < chosen.length; column++) {
+    const limit = Math.max(Math.floor(edges[column + 1]), Math.floor(edges[column]) + 1);
     let best = at;
     while (at + 1 < time.length && time[at + 1] < limit) { at++; if (live[at] > live[best]) best = at; }
     chosen[column] = best;
   }
   return chosen;
+}
+
+// The slots of another run that correspond: between the anchors in proportion, without any as shares of the schedules.
+function correspondingSlots(edges, from, to) {
+  const result = new Float64Array(edges.length);
+  for (let i = 0, at = 0; i < edges.length; i++) {
+    while (at + 2 < from.length && from[at + 1] <= edges[i]) at++;
+    const width = from[at + 1] - from[at];
+    result[i] = width > 0 ? to[at] + (edges[i] - from[at]) / width * (to[at + 1] - to[at]) : to[at + 1];
+  }
+  return result;
 }
 
 // Live bytes of each group at the chosen changes: rows of `groups` figures.
@@ -31,13 +47,15 @@ function stacksAt(run, grouping, chosen) {
 }
 
 // Draw the curves: the first run as a filled stack, a second one as a line above it.
-function drawCurve(pen, fullWidth, fullHeight, chart, runs, shown) {
+function drawCurve(pen, fullWidth, fullHeight, chart, page) {
+  const { runs, shown } = page;
   const width = fullWidth - LEFT - RIGHT, height = fullHeight - TOP - BOTTOM;
   const columns = Math.max(1, Math.round(width * chart.ratio));
   const top = Math.max(1, ...runs.map(run => run.peak.bytes)) * 1.02;
   drawByteAxis(pen, 0, top, width, height);
   const run = runs[shown];
-  const stacks = stacksAt(run, run.grouping, columnPeaks(run, columns));
+  const edges = columnEdges(run, columns);
+  const stacks = stacksAt(run, run.grouping, columnPeaks(run, edges));
   const groups = run.grouping.names.length, step = width / columns;
   const base = new Float64Array(columns);
   for (let group = 0; group < groups; group++) {
@@ -52,17 +70,19 @@ function drawCurve(pen, fullWidth, fullHeight, chart, runs, shown) {
     pen.fill();
   }
   runs.forEach((other, number) => {
-    if (number !== shown && other.ranged) drawOutline(pen, other, columns, step, height, top);
+    if (number === shown || !other.ranged) return;
+    const slots = correspondingSlots(edges, page.anchors[shown], page.anchors[number]);
+    drawOutline(pen, other, slots, step, height, top);
   });
   drawFrame(pen, width, height);
   drawSlotAxis(pen, run.span, width, height);
 }
 
-function drawOutline(pen, run, columns, step, height, top) {
+function drawOutline(pen, run, edges, step, height, top) {
   pen.strokeStyle = theme.text;
   pen.lineWidth = 1.5;
   pen.beginPath();
-  columnPeaks(run, columns).forEach((at, column) => {
+  columnPeaks(run, edges).forEach((at, column) => {
     const y = TOP + height - run.curve.live[at] * height / top;
     pen.lineTo(LEFT + column * step, y);
     pen.lineTo(LEFT + (column + 1) * step, y);

@@ -3,12 +3,15 @@
 async function start() {
   const began = performance.now();
   const block = await readBlock(document.getElementById("data").textContent);
-  const { kinds, changes } = block;
+  const { kinds, comparison } = block;
   const runs = block.runs.map(run => prepare(Object.assign(run, { kinds })));
   // Two arenas on one scale, so that their heights compare.
   const axisTop = Math.max(1, ...runs.map(run => run.top));
   for (const run of runs) run.axisTop = axisTop;
-  const page = { runs, kinds, changes, shown: 0, mode: "kind", path: "op_name", pinned: runs.map(() => -1), hover: runs.map(() => -1), slot: null };
+  const page = {
+    runs, kinds, comparison, anchors: anchorsOf(runs, comparison), shown: 0, mode: "kind", path: "op_name", 
+    pinned: runs.map(() => -1), hover: runs.map(() => -1), slot: null,
+  };
   readTheme();
   color(page);
   build(page);
@@ -17,6 +20,18 @@ async function start() {
   refresh(page);
   document.documentElement.dataset.state = "ready";
   document.documentElement.dataset.milliseconds = Math.round(performance.now() - began);
+}
+
+// Slots of each run that correspond, from the first to behind the last.
+function anchorsOf(runs, comparison) {
+  return runs.map((run, side) => [0, ...comparison?.anchors[side] ?? [], run.span]);
+}
+
+function alignment({ anchors, order_kept: kept }) {
+  const line = "The line is the other run";
+  if (kept === null) return `${line}; no buffer of one was found in the other, so its slots are drawn as shares of its schedule.`;
+  const share = `${(100 * kept).toFixed(0)} % of the buffers that both have start in the same order`;
+  return anchors[0].length ? `${line}, aligned where the same buffers start: ${share}.` : `${line}, its slots as shares of its schedule: only ${share}.`;
 }
 
 const letter = number => "AB"[number];
@@ -33,7 +48,7 @@ function build(page) {
   const pin = buffer => pinBuffer(page, page.shown, buffer);
   page.tip = element("div", { class: "tip", hidden: "" });
   page.curve = makeChart("curve", "Live bytes over the schedule", (pen, width, height, chart) =>
-    drawCurve(pen, width, height, chart, runs, page.shown));
+    drawCurve(pen, width, height, chart, page));
   page.curve.over = (pen, width, height) => drawCurveOver(page, pen, width, height);
   page.arenas = runs.map((run, number) => {
     const chart = makeChart("arena", `Arena of ${run.figures.module}: addresses over slots`, (pen, width, height, own) =>
@@ -53,7 +68,7 @@ function build(page) {
   for (const chart of [page.curve, ...page.arenas]) chart.box.addEventListener("keydown", event => chartKey(page, event));
   document.getElementById("app").append(
     toolbar(page),
-    ...(runs.length > 1 ? [differenceSection(page.changes, runs)] : []),
+    ...(page.comparison ? [differenceSection(page.comparison, runs)] : []),
     head("Live bytes over the program"), page.legend, page.curve.box, page.check,
     element("div", { class: "columns" },
       element("div", {}, head("Arena: addresses over slots, peak dashed"), element("div", { class: "arenas" }, ...page.arenas.map((chart, number) =>
@@ -100,8 +115,35 @@ function toolbar(page) {
       move("+", "Zoom in", () => zoom("x", .5, middle("x"))),
       move("−", "Zoom out", () => zoom("x", 2, middle("x"))),
       move("0", "Show all", showAll),
-      move("peak", "Go to the peak", () => goToPeak(page))),
+      move("peak", "Go to the peak", () => goToPeak(page)),
+      regionChoice(page)),
   );
+}
+
+// A list of the parts of the address axis; small ones (VMEM below HBM) are not seen on the whole.
+function regionChoice(page) {
+  const regions = [{ name: "all addresses", from: 0, to: page.runs[0].axisTop }];
+  page.runs.forEach((run, number) => {
+    const { base, size, kind, space, index } = run.allocations, of = page.runs.length > 1 ? `${letter(number)}: ` : "";
+    page.kinds.forEach(({ name }, at) => {
+      const members = Array.from(index.keys()).filter(i => kind[i] === at && size[i]);
+      if (name === "temporary") {
+        for (const i of members) {
+          regions.push({ name: `${of}arena ${index[i]}, ${run.spaces[space[i]]}, ${bytesText(size[i])}`, from: base[i], to: base[i] + size[i] });
+        }
+      } else if (members.length) {
+        const from = members.reduce((least, i) => Math.min(least, base[i]), Infinity);
+        const to = members.reduce((most, i) => Math.max(most, base[i] + size[i]), 0);
+        regions.push({ name: `${of}${name}, ${bytesText(to - from)}`, from, to });
+      }
+    });
+  });
+  const select = element("select", { "aria-label": "Addresses to show", change: () => {
+    const { from, to } = regions[select.value], top = page.runs[0].axisTop;
+    setRange("y", from / top, Math.max((to - from) / top, 1e-9));
+    moved(page);
+  } }, ...regions.map(({ name }, at) => element("option", { value: at }, name)));
+  return select;
 }
 
 const middle = axis => (view[axis + "0"] + view[axis + "1"]) / 2;
@@ -190,6 +232,7 @@ function fillCheck(page) {
       text: `${name}${found}, but the database says ${slotText(run.figures.peak_bytes ?? 0)} bytes at slot ${slotText(run.figures.peak_time ?? 0)}. Please report it.`,
     };
   });
+  if (page.comparison) lines.push({ good: true, text: alignment(page.comparison) });
   page.check.dataset.agrees = lines.every(line => line.good);
   page.check.replaceChildren(...lines.map(({ good, text }) => element("span", { class: good ? "hint" : "bad" }, text, " ")));
 }
@@ -378,25 +421,35 @@ function icicleEvents(page) {
 }
 
 // What the peak of B has more and less than that of A; the rows add up to the change.
-function differenceSection(changes, runs) {
-  const count = changes.what.length;
-  const deltas = Array.from(changes.after, (after, i) => after - changes.before[i]);
+function differenceSection(comparison, runs) {
+  const { count, before, after } = comparison;
+  const deltas = Array.from(after, (bytes, i) => bytes - before[i]);
   const most = Math.max(1, ...deltas.map(Math.abs));
-  const total = deltas.reduce((sum, delta) => sum + delta, 0);
+  const total = runs[1].peak.bytes - runs[0].peak.bytes, sum = deltas.reduce((all, delta) => all + delta, 0);
   const signed = size => `${size > 0 ? "+" : size < 0 ? "−" : "±"}${bytesText(Math.abs(size))}`;
-  const row = i => element("tr", {},
-    element("td", { class: "number" }, signed(deltas[i])),
-    element("td", {}, bar(deltas[i] / most)),
-    element("td", { class: "number" }, `${bytesText(changes.before[i])} (${slotText(changes.before_buffers[i])})`),
-    element("td", { class: "number" }, `${bytesText(changes.after[i])} (${slotText(changes.after_buffers[i])})`),
-    ...["what", "opcode", "shape", "source"].map(name => element("td", { class: "text", title: changes[name][i] }, changes[name][i])));
-  const titles = ["change", "", "A (buffers)", "B (buffers)", "what", "opcode", "shape", "source"];
-  return element("section", { "aria-label": "Difference", id: "difference" },
-    head(`Change of the peak from A to B: ${signed(total)}`,
-      element("span", { class: "hint" }, `${slotText(count)} rows; they add up to it exactly`)),
+  const plain = shape => shape.replace(/\{.*$/, "");
+  const row = i => {
+    const [old, now] = [comparison.before_shape[i], comparison.after_shape[i]];
+    const shape = plain(old) === plain(now) || !old || !now ? plain(now || old) : `${plain(old)} → ${plain(now)}`;
+    return element("tr", {},
+      element("td", { class: "number" }, signed(deltas[i])),
+      element("td", {}, bar(deltas[i] / most)),
+      element("td", { class: "number" }, `${bytesText(before[i])} → ${bytesText(after[i])}`),
+      element("td", {}, comparison.change[i]),
+      element("td", {}, comparison.confidence[i]),
+      element("td", { class: "number" }, slotText(comparison.buffers[i])),
+      element("td", { class: "text", title: comparison.what[i] }, comparison.what[i]),
+      element("td", { class: "text", title: `${old} → ${now}` }, shape),
+      element("td", { class: "text", title: comparison.source[i] }, lastPart(comparison.source[i])));
+  };
+  const titles = [["change", true], ["", false], ["A → B", true], ["how", false], ["match", false], ["buffers", true], ["what", false], ["shape", false], ["source", false]];
+  const note = !runs.every(run => run.ranged) ? "without live ranges there is nothing to compare"
+    : count === 0 ? "the same buffers hold the same bytes" : `${slotText(count)} rows, which add up to it${sum === total ? "" : ` except for ${signed(total - sum)}`}`;
+  return element("section", { "aria-label": "Difference", id: "difference", "data-sum": sum },
+    head(`Change of the peak from A to B: ${signed(total)}`, element("span", { class: "hint" }, note)),
     element("div", { class: "changes-frame", tabindex: "0" }, element("table", { class: "changes" },
-      element("thead", {}, element("tr", {}, ...titles.map((title, at) => element("th", { scope: "col", class: [0, 2, 3].includes(at) ? "number" : "" }, title)))),
-      element("tbody", {}, ...Array.from({ length: Math.min(count, 500) }, (_, i) => row(i))))));
+      element("thead", {}, element("tr", {}, ...titles.map(([title, number]) => element("th", { scope: "col", class: number ? "number" : "" }, title)))),
+      element("tbody", {}, ...Array.from({ length: count }, (_, i) => row(i))))));
 }
 
 const SVG = "http://www.w3.org/2000/svg";
