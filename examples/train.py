@@ -1,8 +1,8 @@
 """Train a small transformer on random tokens: one compiled step, small enough for any machine.
 
-    XLA_FLAGS="--xla_dump_to=/tmp/xla_dump --xla_dump_hlo_as_text" python train.py [--remat] [--parts 4] [--donate]
+    XLA_FLAGS="--xla_dump_to=/tmp/xla_dump --xla_dump_hlo_as_text" python train.py
 
-Needs jax. examples/dumps holds what four ways of compiling it left behind; docs/tutorial.md looks at them.
+Needs jax. examples/dumps is what four ways of compiling it left behind; see docs/tutorial.md.
 """
 
 import argparse

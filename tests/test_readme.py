@@ -1,4 +1,4 @@
-"""The README's examples run and print what it shows.
+"""The examples of the README and of the tutorial run and print what is shown.
 
 `python -m tests.test_readme` writes the outputs anew.
 """
@@ -18,19 +18,20 @@ from ingest import import_dumps, open_database
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+TUTORIAL = ROOT / "docs" / "tutorial.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-_ELSEWHERE = ("python3 -m venv", "XLA_FLAGS=", "xbuf-ingest /tmp/")
+_ELSEWHERE = ("python3 -m venv", "XLA_FLAGS=", "xbuf-ingest ")
 """Commands that other tests run, or that need a program of the reader's."""
 
 
-def blocks(language: str) -> list[str]:
-    """Return the README's code blocks of a language."""
-    return [body for found, body in _BLOCK.findall(README.read_text()) if found == language]
+def blocks(language: str, page: Path = README) -> list[str]:
+    """Return a page's code blocks of a language."""
+    return [body for found, body in _BLOCK.findall(page.read_text(encoding="utf-8")) if found == language]
 
 
-def consoles() -> Iterator[tuple[str, str]]:
+def consoles(page: Path) -> Iterator[tuple[str, str]]:
     """Yield each command of the console blocks with the output shown."""
-    for body in blocks("console"):
+    for body in blocks("console", page):
         for part in body.split("$ ")[1:]:
             command, _, output = part.partition("\n")
             if not command.startswith(_ELSEWHERE):
@@ -45,8 +46,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def prepare(folder: Path) -> Path:
     """Load the example dumps into a database in `folder`."""
-    (folder / "tests").symlink_to(ROOT / "tests")
-    import_dumps([folder / "tests/data/seeds"], folder / "xbuf.duckdb")
+    for name in ("examples", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    for dumps in ("examples/dumps", "tests/data/seeds"):
+        import_dumps([folder / dumps], folder / "xbuf.duckdb")
     return folder
 
 
@@ -65,9 +68,16 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("command", "output"), list(consoles()), ids=[command for command, _ in consoles()])
-def test_a_command_prints_what_the_readme_shows(command: str, output: str, folder: Path) -> None:
-    """The outputs in the README are real."""
+SHOWN = [(page, command, output) for page in (README, TUTORIAL) for command, output in consoles(page)]
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [(command, output) for _, command, output in SHOWN],
+    ids=[f"{page.stem}: {command}" for page, command, _ in SHOWN],
+)
+def test_a_command_prints_what_the_page_shows(command: str, output: str, folder: Path) -> None:
+    """The outputs shown are real."""
     assert run(command, folder) == output
 
 
@@ -102,15 +112,16 @@ def test_the_first_line_of_the_readme_names_what_exists() -> None:
     """The first line loads dumps that are in the checkout."""
     line = blocks("console")[0]
     [path] = re.findall(r"xbuf-ingest (\S+)", line)
-    assert len(list((ROOT / path).iterdir())) == 5
+    assert len(list((ROOT / path).iterdir())) == 4
 
 
 def _write_outputs(folder: Path) -> None:
-    """Put the real outputs into the README."""
-    text = README.read_text()
-    for command, output in consoles():
-        text = text.replace(f"$ {command}\n{output}", f"$ {command}\n{run(command, folder)}")
-    README.write_text(text)
+    """Put the real outputs into the pages."""
+    for page in (README, TUTORIAL):
+        text = page.read_text(encoding="utf-8")
+        for command, output in consoles(page):
+            text = text.replace(f"$ {command}\n{output}", f"$ {command}\n{run(command, folder)}")
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
