@@ -10,54 +10,66 @@
 -- column turns BIGINT: Turns, count; NULL without live ranges.
 -- column turn_bytes BIGINT: Sum of the sizes of the turns, bytes; NULL without live ranges.
 CREATE OR REPLACE MACRO address_turns(run := NULL, label := NULL, module := NULL) AS TABLE
-WITH placed AS MATERIALIZED (
-    SELECT
-        v.run_id, v.allocation_index, v.offset_bytes, v.value_id, v.size_bytes, g.end_time,
-        -- The bytes of a turn are those that its last value does not hand over.
-        CASE WHEN r.has_ranges THEN v.size_bytes - coalesce(g.handover_bytes, 0) END AS kept_bytes
+WITH loops AS MATERIALIZED (
+    -- The operands of loops that hold the bytes of the result: there are few, and what follows looks at their addresses only.
+    SELECT i.run_id, i.allocation_index, i.offset_bytes, i.value_id, w.value_id AS result_id
     FROM selected_runs(run, label, module) AS r
-    JOIN "values" AS v USING (run_id)
-    LEFT JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    WHERE v.size_bytes > 0
-),
-loops AS (
-    SELECT i.run_id, i.allocation_index, i.offset_bytes, i.end_time AS entry_time, g.start_time AS result_time
-    FROM "values" AS w
-    JOIN ranges AS g ON g.run_id = w.run_id AND g.value_id = w.value_id
+    JOIN "values" AS w ON w.run_id = r.run_id
     JOIN uses AS u ON u.run_id = w.run_id AND u.instruction = w.instruction AND u.operand_index = w.shape_index
-    JOIN placed AS i ON i.run_id = u.run_id AND i.value_id = u.value_id
+    JOIN "values" AS i ON i.run_id = u.run_id AND i.value_id = u.value_id
         AND i.allocation_index = w.allocation_index AND i.offset_bytes = w.offset_bytes
-    WHERE w.opcode = 'while' AND w.is_phi AND u.operand_number = 0
+    WHERE w.opcode = 'while' AND w.is_phi AND u.operand_number = 0 AND i.size_bytes > 0
+),
+at_loops AS MATERIALIZED (
+    SELECT p.run_id, p.allocation_index, p.offset_bytes, p.value_id, p.size_bytes
+    FROM "values" AS p
+    SEMI JOIN loops AS l ON l.run_id = p.run_id AND l.allocation_index = p.allocation_index AND l.offset_bytes = p.offset_bytes
+    WHERE p.size_bytes > 0
 ),
 interrupted AS (
     -- The last value of the turn in which a loop was entered, where that turn ends before the loop's result is there.
     SELECT DISTINCT e.run_id, e.allocation_index, e.offset_bytes, e.last
     FROM (
         SELECT
-            l.run_id, l.allocation_index, l.offset_bytes, l.result_time,
-            arg_min({'value_id': p.value_id, 'end_time': p.end_time, 'bytes': p.kept_bytes}, (p.end_time, p.value_id)) AS last
+            l.run_id, l.allocation_index, l.offset_bytes, w.start_time AS result_time,
+            arg_min({'value_id': p.value_id, 'end_time': g.end_time, 'bytes': p.size_bytes - g.handover_bytes},
+                (g.end_time, p.value_id)) AS last
         FROM loops AS l
-        JOIN placed AS p ON p.run_id = l.run_id AND p.allocation_index = l.allocation_index
-            AND p.offset_bytes = l.offset_bytes AND p.end_time >= l.entry_time AND p.kept_bytes > 0
-        GROUP BY l.run_id, l.allocation_index, l.offset_bytes, l.entry_time, l.result_time
+        JOIN ranges AS w ON w.run_id = l.run_id AND w.value_id = l.result_id
+        JOIN ranges AS i ON i.run_id = l.run_id AND i.value_id = l.value_id
+        JOIN at_loops AS p ON p.run_id = l.run_id AND p.allocation_index = l.allocation_index AND p.offset_bytes = l.offset_bytes
+        JOIN ranges AS g ON g.run_id = p.run_id AND g.value_id = p.value_id
+            AND g.end_time >= i.end_time AND g.handover_bytes < p.size_bytes
+        GROUP BY l.run_id, l.allocation_index, l.offset_bytes, i.end_time, w.start_time
     ) AS e
     WHERE e.last.end_time < e.result_time
 )
-SELECT s.* EXCLUDE (turns, turn_bytes), s.turns - coalesce(i.turns, 0) AS turns, (s.turn_bytes - coalesce(i.bytes, 0))::BIGINT AS turn_bytes
+SELECT
+    s.* EXCLUDE (taken_over, handover_bytes),
+    -- The bytes of a turn are those that its last value does not hand over.
+    CASE WHEN r.has_ranges THEN s."values" - s.taken_over - coalesce(i.turns, 0) END AS turns,
+    CASE WHEN r.has_ranges THEN (s.value_bytes - coalesce(s.handover_bytes, 0) - coalesce(i.bytes, 0))::BIGINT END AS turn_bytes
 FROM (
     SELECT
-        p.run_id,
-        p.allocation_index,
-        p.offset_bytes,
+        v.run_id,
+        v.allocation_index,
+        v.offset_bytes,
         count(*) AS "values",
-        max(p.size_bytes) AS slot_bytes,
-        sum(p.size_bytes)::BIGINT AS value_bytes,
-        CASE WHEN count(p.kept_bytes) > 0 THEN count(*) FILTER (p.kept_bytes > 0) END AS turns,
-        sum(p.kept_bytes) AS turn_bytes
-    FROM placed AS p
-    GROUP BY p.run_id, p.allocation_index, p.offset_bytes
+        max(v.size_bytes) AS slot_bytes,
+        sum(v.size_bytes)::BIGINT AS value_bytes,
+        count(*) FILTER (h.handover_bytes = v.size_bytes) AS taken_over,
+        sum(h.handover_bytes) AS handover_bytes
+    FROM selected_runs(run, label, module) AS r
+    JOIN "values" AS v ON v.run_id = r.run_id
+    -- Most values hand nothing over.
+    LEFT JOIN (
+        SELECT g.run_id, g.value_id, g.handover_bytes FROM ranges AS g WHERE g.handover_bytes > 0
+    ) AS h ON h.run_id = v.run_id AND h.value_id = v.value_id
+    WHERE v.size_bytes > 0
+    GROUP BY v.run_id, v.allocation_index, v.offset_bytes
     HAVING count(*) > 1
 ) AS s
+JOIN runs AS r ON r.run_id = s.run_id
 LEFT JOIN (
     SELECT x.run_id, x.allocation_index, x.offset_bytes, count(*) AS turns, sum(x.last.bytes) AS bytes
     FROM interrupted AS x
