@@ -134,8 +134,11 @@ ROW_CHECKS: Final = (
     ),
     (
         "files",
-        "runs without a primary file",
-        "SELECT run_id FROM runs ANTI JOIN (FROM run_files WHERE role = 'primary') USING (run_id)",
+        "runs without a primary file or protobuf",
+        """
+        SELECT run_id FROM runs
+        ANTI JOIN (FROM run_files WHERE role IN ('primary', 'proto')) USING (run_id)
+        """,
     ),
 )
 """Checks of rows: name, what is wrong with the runs that the query finds, the query."""

@@ -190,7 +190,7 @@ def test_a_sound_database_has_no_trouble(database: Path) -> None:
         ),
         ("allocations", "INSERT INTO allocations FROM allocations WHERE run_id = 1", "of one number: 1;"),
         ("owners", "DELETE FROM allocations WHERE run_id = 3 AND allocation_index = 0", "do not have: 3;"),
-        ("files", "DELETE FROM run_files WHERE run_id = 3", "without a primary file: 3;"),
+        ("files", "DELETE FROM run_files WHERE run_id = 3", "without a primary file or protobuf: 3;"),
         ("identity", "UPDATE runs SET (dump_dir, stem, content_sha256) = ('d', 's', 'c')", "of another run"),
         (
             "orphans",

@@ -18,6 +18,8 @@ from ingest import ImportSummary, import_dumps, open_database
 from ingest.dump.source import Source
 from ingest.errors import DumpError
 from ingest.hlo.profile import read_profile
+from ingest.maintenance.doctor import examine
+from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
 
 FOLDER = Path(__file__).parent / "profiled"
@@ -238,6 +240,18 @@ def test_a_profile_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
     """As any other file."""
     with pytest.raises(DumpError, match="cannot be read"):
         read_profile(tmp_path / "missing.xplane.pb")
+
+
+def test_what_has_no_text_is_sound_and_survives_an_export(database: Path, tmp_path: Path) -> None:
+    """Runs of profiles and protobufs have no primary file."""
+    load(database, FOLDER)
+    assert [one.text for one in examine(str(database)) if one.level == "trouble"] == []
+    restored = tmp_path / "restored.duckdb"
+    export_database(str(database), str(tmp_path / "exported"))
+    import_export(str(tmp_path / "exported"), str(restored))
+    for table in ("runs", "ranges", "uses"):
+        rows = f"FROM {table} ORDER BY ALL"
+        assert query(restored, rows) == query(database, rows)
 
 
 @pytest.mark.slow
