@@ -25,6 +25,20 @@ from ingest.version import VERSION
 __all__ = ["write_page"]
 
 _ASSETS: Final = Path(__file__).resolve().parent / "assets"
+_SCRIPTS: Final = (
+    "data",
+    "model",
+    "charts",
+    "curve",
+    "arena",
+    "icicle",
+    "table",
+    "pane",
+    "difference",
+    "events",
+    "page",
+)
+"""Files of the script; the last one starts it."""
 _NOTICES: Final = 200
 """Notices that a page lists of one run; a damaged protobuf can lead to 1,000 of each kind."""
 
@@ -158,9 +172,8 @@ def _asset(name: str) -> str:
 
 @cache
 def _script() -> str:
-    """Return the script: the numbered files in their order, in one scope."""
-    files = sorted(_ASSETS.glob("[0-9]-*.js"))
-    return "(() => {\n'use strict';\n" + "\n".join(_asset(file.name) for file in files) + "\n})();"
+    """Return the script: its files, in one scope."""
+    return "(() => {\n'use strict';\n" + "\n".join(_asset(f"{name}.js") for name in _SCRIPTS) + "\n})();"
 
 
 def _source(text: str) -> str:

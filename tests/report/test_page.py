@@ -280,7 +280,7 @@ def test_the_script_finds_the_peak_of_every_run(
     """From addresses and slots alone, by another way than the import: bytes, slot and whose they are."""
     runs = demonstration.execute("SELECT run_id FROM runs WHERE has_ranges ORDER BY 1").fetchall()
     details = [read_details(demonstration, run) for (run,) in runs]
-    scripts = "".join((ASSETS / name).read_text() for name in ("1-data.js", "2-model.js"))
+    scripts = "".join((ASSETS / name).read_text() for name in ("data.js", "model.js"))
     steps = """
     const { runs } = await readBlock(document.getElementById("data").textContent);
     const sum = list => Array.from(list).reduce((a, b) => a + b, 0);
