@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, PATTERN, WAIT_OPTION, run
 from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
 
@@ -32,7 +33,19 @@ if TYPE_CHECKING:
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
 @click.option(
-    "--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help="Label put on every new run."
+    "--label",
+    "labels",
+    multiple=True,
+    type=LABEL,
+    metavar="KEY=VALUE",
+    help="Label put on every run of these dumps, also on those loaded before.",
+)
+@click.option(
+    "--label-from",
+    "pattern",
+    type=PATTERN,
+    metavar="REGEX",
+    help="Labels from the path of each dump: what the named groups match, e.g. 'rank(?P<rank>\\d+)'.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 @click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
@@ -77,6 +90,7 @@ def ingest(
     paths: tuple[str, ...],
     database: str,
     labels: tuple[tuple[str, str], ...],
+    pattern: re.Pattern[str] | None,
     jobs: int | None,
     rehash: bool,
     replace: bool,
@@ -123,6 +137,10 @@ def ingest(
                 )
         finally:
             words.say_rest()
+        if not dry_run and (pattern or (labels and summary.unchanged)):
+            from ingest.maintenance.label import label_dumps
+
+            label_dumps(database, paths, labels, pattern, wait_seconds=wait)
         _print_summary(summary, format_, quiet)
     except KeyboardInterrupt as error:
         if log_format == "json":  # the last event has told why

@@ -23,6 +23,8 @@ _COMMANDS: Final = {
     "rejects": ("ingest.cli.runs:rejects", "List the dumps that were not loaded, and why."),
     "imports": ("ingest.cli.imports:imports", "List the imports: when the last one worked, what failed."),
     "doctor": ("ingest.cli.doctor:doctor", "Check a database for trouble."),
+    "label": ("ingest.cli.label:label", "Put labels on runs, or take them off."),
+    "trend": ("ingest.cli.trend:trend", "Show the peak of a module over imports or versions."),
     "forget": ("ingest.cli.forget:forget", "Delete runs."),
     "export": ("ingest.cli.export:export", "Write runs as Parquet, one folder a table."),
     "import-export": ("ingest.cli.export:import_export", "Load what export wrote."),

@@ -14,18 +14,34 @@ import pytest
 from click.testing import CliRunner
 
 from ingest.cli.xbuf import xbuf
+from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary
 from ingest.query.install import install_queries
 from ingest.version import VERSION
+from tests.support.query_databases import GOLDEN
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "compare.md"
 _CONSOLE = re.compile(r"^\$ xbuf ([^\n]+)\n(.*?)^```$", re.M | re.S)
 
 
-def printed(command: str) -> str:
+@pytest.fixture(scope="module")
+def batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of one module in three batch sizes."""
+    return load_batches(tmp_path_factory.mktemp("batches"))
+
+
+def load_batches(folder: Path) -> Path:
+    """Load one module in three batch sizes, labelled so."""
+    path = folder / "xbuf.duckdb"
+    for batch in ("8", "16", "32"):
+        import_dumps([GOLDEN / f"dumps/batch-{batch}"], path, labels={"batch": batch}, jobs=1)
+    return path
+
+
+def printed(command: str, database: Path) -> str:
     """Run a command at the top of the checkout, 80 columns wide."""
-    done = CliRunner(env={"COLUMNS": "80"}).invoke(
+    done = CliRunner(env={"COLUMNS": "80", "XBUF_DB": str(database)}).invoke(
         xbuf, shlex.split(command), prog_name="xbuf", standalone_mode=False
     )
     assert done.exception is None, done.exception
@@ -34,11 +50,11 @@ def printed(command: str) -> str:
 
 @pytest.mark.parametrize(("command", "output"), _CONSOLE.findall(PAGE.read_text()))
 def test_the_example_prints_what_the_page_shows(
-    command: str, output: str, monkeypatch: pytest.MonkeyPatch
+    command: str, output: str, batches: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page shows a real run."""
     monkeypatch.chdir(ROOT)
-    assert printed(command) == output
+    assert printed(command, batches) == output
 
 
 def test_the_sql_of_the_page_runs(connection: duckdb.DuckDBPyConnection) -> None:
@@ -53,7 +69,13 @@ def test_the_sql_of_the_page_runs(connection: duckdb.DuckDBPyConnection) -> None
 
 
 if __name__ == "__main__":
+    import tempfile
+
     text = PAGE.read_text()
-    for command, output in _CONSOLE.findall(text):
-        text = text.replace(f"$ xbuf {command}\n{output}", f"$ xbuf {command}\n{printed(command)}")
+    with tempfile.TemporaryDirectory() as name:
+        database = load_batches(Path(name))
+        for command, output in _CONSOLE.findall(text):
+            text = text.replace(
+                f"$ xbuf {command}\n{output}", f"$ xbuf {command}\n{printed(command, database)}"
+            )
     PAGE.write_text(text)
