@@ -22,7 +22,7 @@ class ColumnCost:
 def column_costs(database: Path) -> list[ColumnCost]:
     """Return the columns by bytes, largest first.
 
-    DuckDB does not tell the bytes of a segment. They are taken from where segments start in their block; the
+    DuckDB does not list the bytes of a segment. They are taken from where segments start in their block; the
     last one of a block is counted up to the block's end, so that columns of small tables look too large.
     """
     costs: defaultdict[tuple[str, str], int] = defaultdict(int)

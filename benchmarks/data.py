@@ -39,7 +39,7 @@ class Data:
         self._patterns: list[Pattern] = []
 
     def real(self) -> Iterator[DataSet]:
-        """Yield the real sets whose archives lie beside the checkout."""
+        """Yield the real sets whose archives lie next to the checkout."""
         for archive in sorted(ARCHIVES.glob("*.tar.xz")) if ARCHIVES.is_dir() else ():
             name = archive.name.removesuffix(".tar.xz")
             if not (self._folder / name).is_dir():
@@ -104,7 +104,7 @@ class Data:
 
 
 def _is_new(directory: Path) -> bool:
-    """Tell whether the files must be made, and make their directory."""
+    """Return whether the files must be made, and make their directory."""
     if (directory / ".complete").exists():
         return False
     directory.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ def read_pattern(path: str | os.PathLike[str]) -> Pattern:
     """Cut up a real dump.
 
     Args:
-        path: the primary file; its siblings are found by their names.
+        path: the primary file; the others are found by their names.
 
     Raises:
         ValueError: the dump is of an era, or has a defect, that copies cannot keep.

@@ -20,7 +20,7 @@ A_DIRECTORY: Final = 500
 """Runs to a directory."""
 MTIME_NS: Final = 1_700_000_000 * 10**9
 CONTENT: Final = b"BufferAssignment:\n"
-"""What each file holds: enough to be told from other files."""
+"""What each file holds: enough to differ from other files."""
 _AT_ONCE: Final = 25_000
 """Runs of one transaction."""
 

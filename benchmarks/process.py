@@ -46,7 +46,7 @@ def run(command: Sequence[str], *, watch_memory: bool = False) -> Usage:
     """
     before = os.times()
     started = time.perf_counter()
-    # An installed xbuf is compiled; a checkout may be told not to keep that, which costs 50 ms a start.
+    # An installed xbuf is compiled; a checkout may be set not to keep that, which costs 50 ms a start.
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

@@ -11,7 +11,7 @@ import ingest.staging.arrow_rows  # noqa: F401 - its import is not what is measu
 from ingest.dump.find import discover
 from ingest.staging.at_hand import AtHand
 from ingest.staging.parts import Parts
-from ingest.staging.stage import Task
+from ingest.staging.task import Task
 from ingest.staging.workers import stage_tasks
 
 

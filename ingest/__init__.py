@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ingest.database.connect import open_database
     from ingest.dump.find import discover
-    from ingest.dump.parse import parse_dump, parse_set
-    from ingest.dump.parsed import ParsedDump
+    from ingest.dump.parse import parse_dump
     from ingest.dump.records import (
         Allocation,
         ColorReuse,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         Use,
         Value,
     )
-    from ingest.dump.sets import Discovery, DumpSet, Member, Problem
+    from ingest.dump.sets import Discovery, DumpSet, InProfile, Link, Member, Problem
     from ingest.dump.shapes import Shape, parse_shape
     from ingest.errors import (
         DatabaseError,
@@ -60,11 +59,12 @@ __all__ = [
     "DumpSet",
     "ExitCode",
     "ImportSummary",
+    "InProfile",
+    "Link",
     "LiveRange",
     "Member",
     "NotADatabase",
     "Notice",
-    "ParsedDump",
     "PeakLine",
     "Position",
     "Problem",
@@ -79,14 +79,12 @@ __all__ = [
     "import_dumps",
     "open_database",
     "parse_dump",
-    "parse_set",
     "parse_shape",
 ]
 
 _MODULES = {
     "ingest.dump.find": ("discover",),
-    "ingest.dump.parse": ("parse_dump", "parse_set"),
-    "ingest.dump.parsed": ("ParsedDump",),
+    "ingest.dump.parse": ("parse_dump",),
     "ingest.dump.records": (
         "Allocation",
         "ColorReuse",
@@ -99,7 +97,7 @@ _MODULES = {
         "Use",
         "Value",
     ),
-    "ingest.dump.sets": ("Discovery", "DumpSet", "Member", "Problem"),
+    "ingest.dump.sets": ("Discovery", "DumpSet", "InProfile", "Link", "Member", "Problem"),
     "ingest.dump.shapes": ("Shape", "parse_shape"),
     "ingest.errors": (
         "DatabaseError",

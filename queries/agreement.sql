@@ -2,7 +2,7 @@
 -- topic: housekeeping
 -- question: Do the figures of this database agree with those that XLA printed?
 -- note: The sum of allocations must equal the printed total. The slot that a dump calls the peak need not be the true one,
---   and its printed bytes are unpadded; both are shown beside ours, with the bytes really live at the printed slot.
+--   and its printed bytes are unpadded; both are shown next to ours, with the bytes really live at the printed slot.
 --   Disagreements come first.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

@@ -15,7 +15,7 @@
 -- column source VARCHAR: source file and line; an inherited line names in brackets where it comes from
 -- column shape VARCHAR: its shape with layout
 -- column op_name VARCHAR: name that the framework gave the operation
--- column opcode VARCHAR: opcode of its instruction, NULL where the dump does not tell
+-- column opcode VARCHAR: opcode of its instruction, NULL where the dump does not say
 -- column module VARCHAR: module of the run
 -- column decided_by VARCHAR: opcode, called (what the instruction calls) or name
 PREPARE collectives AS

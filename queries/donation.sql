@@ -4,7 +4,7 @@
 -- note: honoured: the parameter's allocation also leaves the program. unused: it does not, though the module declares it.
 --   missed: it is not declared, though a result of the same type, dimensions, size and memory space has an allocation of
 --   its own. no fit: there is no such result. Each result is matched with one parameter only, declared ones first. Only the
---   HLO text or protobuf beside a dump says what is declared; without them unused ones count as missed or no fit.
+--   HLO text or protobuf of a dump says what is declared; without them unused ones count as missed or no fit.
 -- example: --status missed
 -- parameter top BIGINT = 50: rows to show
 -- parameter status VARCHAR = 'all' in (all, honoured, unused, missed, no fit): only these

@@ -4,7 +4,7 @@
 -- needs: uses
 -- note: Looked at are dynamic-update-slice, scatter, fusions named after them, and copy. In place means that the result lies
 --   at the address of its first operand; of a fusion, of an operand of the same type and dimensions. NULL means that the
---   dump does not tell the operand.
+--   dump does not name the operand.
 -- example: --verdict copied
 -- parameter top BIGINT = 20: rows to show
 -- parameter verdict VARCHAR = 'all' in (all, in place, copied): only these

@@ -9,7 +9,7 @@
 -- column run_id BIGINT: number of the run
 -- column bytes BIGINT [bytes]: bytes live at the peak
 -- column percent DOUBLE [share]: share of the run's peak
--- column opcode VARCHAR: opcode of the defining instruction, NULL where the dump does not tell
+-- column opcode VARCHAR: opcode of the defining instruction, NULL where the dump does not say
 -- column values BIGINT [count]: values
 -- column largest VARCHAR: the largest of them
 -- column shape VARCHAR: shape of the largest

@@ -9,7 +9,7 @@
 -- key: run_id, total_bytes, resident_peak_bytes, peak_bytes, module
 -- column run_id BIGINT: number of the run
 -- column total_bytes BIGINT [bytes]: all allocations of all memory spaces
--- column resident_peak_bytes BIGINT [bytes] as resident: XProf's peak heap, color 0; NULL where it is not told what is live in arenas
+-- column resident_peak_bytes BIGINT [bytes] as resident: XProf's peak heap, color 0; NULL where it is not known what is live in arenas
 -- column peak_bytes BIGINT [bytes] as live_peak: most bytes live at one slot, all memory spaces; NULL without live ranges
 -- column main_bytes BIGINT [bytes] as color_0: part of total_bytes in color 0
 -- column thread_local_bytes BIGINT [bytes] as scratch: part of main_bytes that is thread-local scratch

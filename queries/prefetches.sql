@@ -32,7 +32,7 @@ WITH largest AS MATERIALIZED (
     WHERE v.dimensions IS NOT NULL
       AND (v.opcode IN ('copy-start', 'slice-start', 'dynamic-slice-start')
            OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
-      -- The destination is element 0 of copy-start; the flag that tells completion is a scalar.
+      -- The destination is element 0 of copy-start; the flag of its completion is a scalar.
       AND len(v.dimensions) > 0
     ORDER BY v.size_bytes DESC, v.run_id, v.value_id
     LIMIT $top

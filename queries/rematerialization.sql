@@ -2,21 +2,21 @@
 -- topic: lifetime
 -- question: Did rematerialization do anything, and how much of the recomputed data is live at the peak?
 -- note: XLA's own pass leaves '.remat' in instruction names, jax.checkpoint leaves 'rematted_computation' in operation names.
---   Whether it helped is told by peak_growth between a run with and a run without it.
+--   Whether it helped is shown by peak_growth between a run with and a run without it.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- key: run_id, xla_values, xla_at_peak_bytes, checkpoint_values, checkpoint_at_peak_bytes, largest_bytes, largest, module
 -- column run_id BIGINT: number of the run
 -- column xla_values BIGINT [count] as by_xla: values whose instruction XLA rematerialized
 -- column xla_at_peak_bytes BIGINT [bytes] as xla_peak: bytes of those at the peak; NULL without live ranges
--- column checkpoint_values BIGINT [count] as by_jax: values recomputed for jax.checkpoint; NULL where no operation name is told
+-- column checkpoint_values BIGINT [count] as by_jax: values recomputed for jax.checkpoint; NULL where no operation name is known
 -- column checkpoint_at_peak_bytes BIGINT [bytes] as jax_peak: bytes of those at the peak; NULL without live ranges
 -- column largest_bytes BIGINT [bytes] as its_size: size of the largest recomputed value
 -- column largest VARCHAR: the largest recomputed value
 -- column peak_bytes BIGINT [bytes]: peak of the run
 -- column module VARCHAR: module of the run
 PREPARE rematerialization AS
-WITH told AS (
+WITH named AS (
     SELECT v.run_id, count(v.op_name) > 0 AS has_names
     FROM "values" AS v
     GROUP BY v.run_id
@@ -59,7 +59,7 @@ SELECT
     r.peak_bytes,
     r.module
 FROM selected_runs($run, $label, $module) AS r
-JOIN told AS t USING (run_id)
+JOIN named AS t USING (run_id)
 LEFT JOIN counted AS c USING (run_id)
 ORDER BY greatest(xla_values, coalesce(checkpoint_values, 0)) DESC, peak_bytes DESC NULLS LAST, r.run_id
 LIMIT $top;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.util import find_spec
+from typing import get_type_hints
 
 import pytest
 
@@ -43,3 +44,24 @@ def test_no_public_name_is_a_submodule() -> None:
     assert [name for name in ingest.__all__ if find_spec(f"ingest.{name}")] == []
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ingest.nothing
+
+
+def test_what_the_importer_parses_into_is_not_public() -> None:
+    """`parse_dump` gives records; the columns of the importer may change with any release."""
+    for name in ("ParsedDump", "parse_set"):
+        assert name not in ingest.__all__
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'"):
+            getattr(ingest, name)
+
+
+def test_public_records_hold_no_rows_to_be_read_by_number() -> None:
+    """Fields are plain values, records, or any number of them: no tuples of fixed length."""
+    checked = 0
+    for name in ingest.__all__:
+        record = getattr(ingest, name)
+        if isinstance(record, type) and not issubclass(record, Exception):
+            for field, kind in get_type_hints(record).items():
+                assert "..." in str(kind) or "tuple" not in str(kind), f"{name}.{field}: {kind}"
+                assert "tuple[tuple" not in str(kind), f"{name}.{field}: {kind}"
+                checked += 1
+    assert checked > 100

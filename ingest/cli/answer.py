@@ -140,7 +140,7 @@ def answer(
             say(f"{written.rows:,} of {total:,} rows; --top 0 for all")
     lacking = count_lacking(connection, saved, given)
     if lacking is not None:
-        say(f"{lacking.runs} of {lacking.selected} selected runs tell no {lacking.what} and are left out")
+        say(f"{lacking.runs} of {lacking.selected} selected runs have no {lacking.what} and are left out")
     if derived := count_derived(connection, saved, given):
         runs = f"{derived.runs} of {derived.selected} selected runs"
         say(f"{derived.what} of {runs} are derived from the HLO module")
@@ -163,7 +163,7 @@ def terminal_style(ansi: str) -> Style:
 
 
 def _has_links(environment: Mapping[str, str]) -> bool:
-    """Tell whether the terminal is one that shows OSC 8 links; there is no way to ask it."""
+    """Return whether the terminal is one that shows OSC 8 links; there is no way to ask it."""
     vte = environment.get("VTE_VERSION", "")
     return (
         environment.get("TERM_PROGRAM", "") in ("iTerm.app", "WezTerm", "vscode", "ghostty")

@@ -1,4 +1,4 @@
-"""`xbuf doctor`: examine a database and all that lies beside it."""
+"""`xbuf doctor`: examine a database and the files next to it."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _Age(click.ParamType[timedelta]):
     "--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help="Runs with this label."
 )
 @click.option("--older-than", type=_Age(), metavar="AGE", help="Runs loaded longer ago: 12h, 30d, 8w.")
-@click.option("--yes", is_flag=True, help="Delete; without it, only tell what would be deleted.")
+@click.option("--yes", is_flag=True, help="Delete; without it, only list what would be deleted.")
 @WAIT_OPTION
 def forget(
     database: str,

@@ -70,7 +70,7 @@ def _summary(entries: list[HistoryEntry]) -> str:
     lines = [f"last good import: {_ago(good)}" if good else "no import has gone well"]
     if good and good.rejected:
         dumps = "1 dump" if good.rejected == 1 else f"{good.rejected:,} dumps"
-        lines[0] += f", {dumps} rejected: xbuf rejects tells why"
+        lines[0] += f", {dumps} rejected; xbuf rejects lists why"
     if bad:
         waiting = f", {bad.waiting:,} dumps wait for the next load" if bad.waiting else ""
         lines.append(f"last that did not: {_ago(bad)}, {bad.status}{waiting}")
@@ -114,8 +114,8 @@ def _row(entry: HistoryEntry) -> tuple[object, ...]:
 
 
 def _as_json(entry: HistoryEntry) -> dict[str, object]:
-    told = asdict(entry)
+    fields = asdict(entry)
     for name in ("started_at", "finished_at"):
-        if told[name] is not None:
-            told[name] = told[name].isoformat() + "Z"
-    return told
+        if fields[name] is not None:
+            fields[name] = fields[name].isoformat() + "Z"
+    return fields

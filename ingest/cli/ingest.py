@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-hlo", is_flag=True, help="Read only the texts of dumps: no HLO text, protobuf or profile."
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be read; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--log-format",
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="What stderr carries: words, or one event a line as JSON.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary; rejects are still told.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress and no summary; rejects are still reported.")
 @click.version_option(VERSION, prog_name="xbuf-ingest")
 def ingest(
     paths: tuple[str, ...],
@@ -143,7 +143,7 @@ def ingest(
             label_dumps(database, paths, labels, pattern, wait_seconds=wait)
         _print_summary(summary, format_, quiet)
     except KeyboardInterrupt as error:
-        if log_format == "json":  # the last event has told why
+        if log_format == "json":  # the last event has said why
             return ExitCode.INTERRUPTED
         raise KeyboardInterrupt(words.what_is_kept()) from error
     except XbufError as error:
@@ -174,7 +174,7 @@ def _log_json(event: Event) -> None:
 
 
 class _Words:
-    """The log for people: what was not loaded, told after the progress bar, and what is waited for."""
+    """The log for people: what was not loaded, reported after the progress bar, and what is waited for."""
 
     def __init__(self, quiet: bool, fail_if_empty: bool) -> None:
         self._quiet = quiet

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from ingest.cli.answer import Output, answer, output_options
@@ -145,7 +146,7 @@ class _QueryGroup(click.Group):
 def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
     """Ask a saved question; without a name, list them all by topic.
 
-    `xbuf query NAME --help` tells what a query answers, its columns and its options. A file of your own
+    `xbuf query NAME --help` says what a query answers, its columns and its options. A file of your own
     runs by its path.
 
     \b
@@ -304,9 +305,7 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:
-    """Tell whether an option stood on the command line (its value may be null)."""
-    from click.core import ParameterSource
-
+    """Return whether an option stood on the command line (its value may be null)."""
     return ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE
 
 

@@ -12,6 +12,7 @@ import traceback
 from typing import Final, NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
 from ingest.cli.interrupts import Interrupts
 from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
@@ -112,8 +113,6 @@ def _call(command: click.Command) -> object:
     name = command.name or ""
     variable = f"_{name}_COMPLETE".replace("-", "_").upper()
     if instruction := os.environ.get(variable):
-        from click.shell_completion import shell_complete
-
         return shell_complete(command, {}, name, variable, instruction)
     with command.make_context(name, sys.argv[1:]) as context:
         return command.invoke(context)

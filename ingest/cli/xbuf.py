@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -50,8 +51,6 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches
-
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], _COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""

@@ -25,7 +25,7 @@ from ingest.dump.names import (
     without_compression,
 )
 from ingest.dump.opening import FILE_FLAGS, is_of_kernel, open_folder, open_regular
-from ingest.dump.sets import Discovery, DumpSet, Member, Problem, time_of
+from ingest.dump.sets import Discovery, DumpSet, Link, Member, Problem, time_of
 from ingest.errors import DumpError, UsageError
 
 __all__ = ["PROFILE", "check_paths", "discover"]
@@ -255,7 +255,7 @@ class _Listing:
             if _is_set(members, proto_alone):
                 found = True
                 links = self._links and tuple(
-                    (one.file_name, self._links[one.file_name])
+                    Link(one.file_name, self._links[one.file_name])
                     for one in members
                     if one.file_name in self._links
                 )
@@ -270,11 +270,11 @@ class _Listing:
                 self._report_no_dump(name)
 
     def _profile(self, entry: os.DirEntry[str]) -> Iterator[DumpSet]:
-        """Yield a profile as a set of its own, whose modules only its content tells."""
+        """Yield a profile as a set of its own, whose modules only its content lists."""
         for member in self._members([None] * _PROTO + [entry]):
             link = self._links.get(entry.name)
             members = (member._replace(role=PROFILE),)
-            yield DumpSet(self._directory, entry.name, members, ((entry.name, link),) if link else ())
+            yield DumpSet(self._directory, entry.name, members, (Link(entry.name, link),) if link else ())
 
     def _leads_to_file(self, entry: os.DirEntry[str]) -> bool:
         """Sort out what is no regular file; say whether it is a link to one that may be followed."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-__all__ = ["Discovery", "DumpSet", "InProfile", "Member", "Problem", "time_of"]
+from ingest.display import display
+
+__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "Problem", "time_of"]
 
 _LATEST: Final = 2**63 - 1
 
@@ -21,6 +23,17 @@ class Member(NamedTuple):
     size: int
     mtime_ns: int
     """As `time_of` has it."""
+
+    def as_stored(self) -> Member:
+        """Return it with its name as the database has it."""
+        return self if self.file_name.isprintable() else self._replace(file_name=display(self.file_name))
+
+
+class Link(NamedTuple):
+    """A member that is a symbolic link, and the absolute path that it leads to."""
+
+    file_name: str
+    path: str
 
 
 class InProfile(NamedTuple):
@@ -46,8 +59,8 @@ class DumpSet(NamedTuple):
     stem: str
     members: tuple[Member, ...]
     """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
-    links: tuple[tuple[str, str], ...] = ()
-    """File names of members that are links, with the paths that they lead to."""
+    links: tuple[Link, ...] = ()
+    """Where members lead that are links."""
     in_profile: InProfile | None = None
     """The set is a module within the file of its only member, a profile."""
 

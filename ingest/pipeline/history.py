@@ -14,6 +14,7 @@ import duckdb
 
 from ingest.database.connect import open_database
 from ingest.database.import_lock import lock_holder
+from ingest.dump.sets import Member
 from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_folded, read_journals
 from ingest.pipeline.load import load_parts
 
@@ -150,10 +151,8 @@ def last_rejects(connection: duckdb.DuckDBPyConnection) -> frozenset[tuple[str, 
     return frozenset((file, line, kind) for file, line, kind in rows)
 
 
-def update_times(
-    connection: duckdb.DuckDBPyConnection, touched: Sequence[tuple[int, tuple[str, str, int, int]]]
-) -> None:
-    """Record names, sizes and times of unchanged files: (run, (role, file name, size, mtime))."""
+def update_times(connection: duckdb.DuckDBPyConnection, touched: Sequence[tuple[int, Member]]) -> None:
+    """Record names, sizes and times of unchanged files: (run, file)."""
     if not touched:
         return
     import pyarrow as pa

@@ -72,6 +72,7 @@ from ingest.pipeline.summary import ImportSummary, Progress
 from ingest.pipeline.suspects import Suspects
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import rare_collections, release_freed
+from ingest.staging.task import Task
 from ingest.staging.workers import default_jobs
 from ingest.version import VERSION
 
@@ -81,7 +82,6 @@ if TYPE_CHECKING:
     from ingest.database.writer import Writer
     from ingest.pipeline.history import LoadedJournal
     from ingest.pipeline.journal import ImportRecord
-    from ingest.staging.stage import Task
 
 
 __all__ = ["ImportSummary", "Progress", "import_dumps"]

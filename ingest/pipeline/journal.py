@@ -27,14 +27,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ingest.database.private import make_private_folder, require_private_folder
 from ingest.database.refusals import explain
 from ingest.staging.parts import Parts, is_whole
-
-if TYPE_CHECKING:
-    from ingest.staging.stage import Rejected
+from ingest.staging.task import Rejected
 
 __all__ = [
     "ImportRecord",
@@ -298,8 +296,6 @@ def _read_record(directory: Path) -> ImportRecord | None:
 
 
 def _parse_record(text: str) -> ImportRecord | None:
-    from ingest.staging.stage import Rejected
-
     try:
         fields = json.loads(text)
         fields["sources"] = tuple(fields["sources"])

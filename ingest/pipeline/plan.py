@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ingest.display import display
 from ingest.dump.find import PROFILE, discover
@@ -18,9 +17,7 @@ from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
-
-if TYPE_CHECKING:
-    from ingest.staging.stage import Rejected, Task
+from ingest.staging.task import Rejected, Task
 
 __all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks", "search_events"]
 
@@ -89,8 +86,6 @@ def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task],
     changed = [number for number in range(len(sets)) if number not in recorded.unchanged]
     if not changed:
         return [], len(sets)
-    from ingest.staging.stage import Task  # imports all that reads dumps: 0.1 s
-
     tasks = [Task(number, sets[number], recorded.runs.get(number, ())) for number in changed]
     return tasks, len(sets) - len(tasks)
 
@@ -117,15 +112,11 @@ def search_events(found: Discovery, names: Sequence[str]) -> Iterator[Event]:
 
 
 def _without_sidecars(dump_set: DumpSet) -> DumpSet:
-    from ingest.staging.sidecars import ROLES
-
-    return dump_set._replace(members=tuple(one for one in dump_set.members if one.role not in ROLES))
+    return dump_set._replace(members=tuple(one for one in dump_set.members if one.role in TEXT_ROLES))
 
 
 def as_reject(problem: Problem) -> Rejected:
     """Return what keeps a file or directory from being searched, as a reject."""
-    from ingest.staging.stage import Rejected
-
     return Rejected(display(problem.path), None, None, None, "unreadable", display(problem.message), None)
 
 

@@ -17,10 +17,11 @@ from ingest.pipeline.journal import Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
 from ingest.staging.at_hand import AtHand
+from ingest.staging.task import Rejected, Staged, Task
 from ingest.staging.workers import give_up, stage_alone, stage_tasks
 
 if TYPE_CHECKING:
-    from ingest.staging.stage import Rejected, Staged, Task
+    from ingest.dump.sets import Member
 
 __all__ = ["Outcome", "read_tasks", "reading_failed", "set_names", "set_rejected"]
 
@@ -38,7 +39,7 @@ class Outcome:
     rows: int = 0
     rejected: list[Rejected] = field(default_factory=list)
     unfinished: list[Task] = field(default_factory=list)
-    touched: list[tuple[int, tuple[str, str, int, int]]] = field(default_factory=list)
+    touched: list[tuple[int, Member]] = field(default_factory=list)
 
     def add(self, staged: Staged) -> None:
         """Add what one call of a worker did."""

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 from ingest.display import display
 from ingest.dump.names import ROLES
-from ingest.staging.recorded_run import RecordedRun
+from ingest.dump.sets import Member
+from ingest.staging.task import RecordedFile, RecordedRun
 
 if TYPE_CHECKING:
     import duckdb
 
-    from ingest.dump.sets import DumpSet, Member
+    from ingest.dump.sets import DumpSet
 
     Open = Callable[[], Iterable[duckdb.DuckDBPyConnection]]
     """Opens all that must be asked, one after the other; each is closed after its answer."""
@@ -134,8 +135,8 @@ def find_recorded(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = Fal
 
 def is_unchanged(dump_set: DumpSet, runs: Iterable[RecordedRun]) -> bool:
     """Return whether a run of the same place recorded every member with its size and time."""
-    members = [_as_recorded(member) for member in dump_set.members]
-    return any({file[:4] for file in run.files}.issuperset(members) for run in runs)
+    members = [member.as_stored() for member in dump_set.members]
+    return any({file.member for file in run.files}.issuperset(members) for run in runs)
 
 
 def staged_runs(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> None:
@@ -186,20 +187,14 @@ def _by_place(
         directories, stems = zip(*dict.fromkeys(places), strict=True)
         asked = {"places": json.dumps({"dump_dir": directories, "stem": stems})}
         found: dict[tuple[str, str], list[RecordedRun]] = {}
-        for (run_id, *place), rows in groupby(
+        for (run_id, directory, stem), rows in groupby(
             connection.execute(_PLACES, asked).fetchall(), itemgetter(0, 1, 2)
         ):
-            run = RecordedRun(run_id if isinstance(run_id, int) else STAGED_RUN, [row[3:] for row in rows])
-            found.setdefault((place[0], place[1]), []).append(run)
+            files = [RecordedFile(Member(*member), sha256) for _, _, _, *member, sha256 in rows]
+            run = RecordedRun(run_id if isinstance(run_id, int) else STAGED_RUN, files)
+            found.setdefault((directory, stem), []).append(run)
         yield from (
             (number, tuple(found[place]))
             for number, place in zip(some, places, strict=True)
             if place in found
         )
-
-
-def _as_recorded(member: Member) -> tuple[str, str, int, int]:
-    """Return a member with its name as the database has it."""
-    if member.file_name.isprintable():
-        return member
-    return member._replace(file_name=display(member.file_name))

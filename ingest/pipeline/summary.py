@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ingest.staging.stage import Rejected
+from ingest.staging.task import Rejected
 
 __all__ = ["ImportSummary", "Progress"]
 

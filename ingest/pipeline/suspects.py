@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ingest.staging.at_hand import place_of
+from ingest.staging.task import Task
 
 if TYPE_CHECKING:
     from ingest.dump.sets import DumpSet
-    from ingest.staging.stage import Task
 
 __all__ = ["Suspects"]
 

@@ -1,4 +1,4 @@
-"""Tell which version of the saved queries a database holds.
+"""Read which version of the saved queries a database holds.
 
 Apart from their installation, so that an import that finds them installed need not import what reads and
 writes queries: 15 ms.

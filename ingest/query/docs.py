@@ -38,7 +38,7 @@ Every query can be narrowed in the same way:
 | `--label jax=0.10.*` | `label := 'jax=0.10.*'` | only runs with this label; the value may be a glob |
 | `--module 'jit_train*'` | `module := 'jit_train*'` | only modules whose name matches |
 
-`NULL` (shown as `-`) means that the dump does not tell. Columns marked *bytes* hold bytes, shown as KiB,
+`NULL` (shown as `-`) means that the dump does not say. Columns marked *bytes* hold bytes, shown as KiB,
 MiB and GiB (powers of 1024) in tables only. `--top 0` (`top := NULL` in SQL) shows all rows. The results
 below come from a small database of real and hand-made dumps (`tests/support/query_databases.py`), cut to
 {width} columns.

@@ -108,7 +108,7 @@ def _write_table(result: Result, format_: str, out: TextIO, width: int | None, s
 
 
 def _draws(out: TextIO) -> bool:
-    """Tell whether a stream takes the characters of a bar; one without encoding takes all."""
+    """Return whether a stream takes the characters of a bar; one without encoding takes all."""
     try:
         "█▏".encode(getattr(out, "encoding", None) or "utf-8")
     except UnicodeEncodeError:

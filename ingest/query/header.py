@@ -309,7 +309,7 @@ def _column(value: str, where: str) -> Column:
     """Parse `NAME TYPE [UNIT] as LABEL: TEXT`."""
     match = _COLUMN.fullmatch(value)
     if not match:
-        raise UsageError(f"{where}: a column is 'NAME TYPE [unit] as LABEL: what it tells', not {value!r}")
+        raise UsageError(f"{where}: a column is 'NAME TYPE [unit] as LABEL: what it says', not {value!r}")
     if match["unit"] not in (None, *_UNITS):
         raise UsageError(f"{where}: unit [{match['unit']}] is none of {', '.join(_UNITS)}")
     return Column(match["name"], match["type"], match["text"].strip(), match["unit"], match["label"] or "")

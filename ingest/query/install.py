@@ -4,12 +4,13 @@ A query NAME becomes two table macros. `xbuf_query.NAME` holds the statement; it
 dollar sign (`"$top"`), so that they never capture a column of the same name, as macro parameters
 otherwise do. `NAME(top := 20, ...)` in the main schema has the plain names and defaults, and calls it.
 
-What belongs to us is told by its comment. A macro or view without our comment is the user's and stays as
+What belongs to us is known by its comment. A macro or view without our comment is the user's and stays as
 it is, also where it has the name of a query.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -189,8 +190,6 @@ def _signature(parameters: tuple[Parameter, ...]) -> str:
 
 
 def _example(query: SavedQuery) -> str:
-    import shlex
-
     return call(query, shlex.split(query.example))
 
 

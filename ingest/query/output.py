@@ -46,7 +46,7 @@ def choose_format(format_: str | None, path: Path | None) -> str:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal: COLUMNS, else what it tells, else 80."""
+    """Return the columns of the terminal: COLUMNS, else what it reports, else 80."""
     return shutil.get_terminal_size((80, 24)).columns
 
 
@@ -98,7 +98,7 @@ def _write(result: Result, format_: str, path: Path, width: int | None) -> Writt
 
 
 def _is_part_of(place: Path, database: str) -> bool:
-    """Tell whether a file is the database or its log, by any of its names."""
+    """Return whether a file is the database or its log, by any of its names."""
     parts = (os.path.realpath(database), os.path.realpath(database) + ".wal")
     return str(place) in parts or any(
         os.path.exists(part) and place.exists() and place.samefile(part) for part in parts
@@ -106,7 +106,7 @@ def _is_part_of(place: Path, database: str) -> bool:
 
 
 def _is_stream(place: Path) -> bool:
-    """Tell whether a file has readers or a writer who would not see that another took its place."""
+    """Return whether a file has readers or a writer who would not see that another took its place."""
     try:
         status = place.stat()
     except OSError:
@@ -128,7 +128,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` that takes its place at the end."""
+    """Yield a path next to `path` that takes its place at the end."""
     descriptor, name = tempfile.mkstemp(prefix=".xbuf-", dir=path.parent)
     os.close(descriptor)
     temporary = Path(name)

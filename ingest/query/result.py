@@ -34,7 +34,7 @@ class ResultColumn:
 
     @property
     def is_number(self) -> bool:
-        """Tell whether the cells are numbers."""
+        """Return whether the cells are numbers."""
         return self.type in _NUMBERS or self.type.startswith("DECIMAL")
 
 

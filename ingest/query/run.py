@@ -1,4 +1,4 @@
-"""Run a saved query or a statement of the user's own, and tell why a result is empty."""
+"""Run a saved query or a statement of the user's own, and say why a result is empty."""
 
 from __future__ import annotations
 
@@ -193,11 +193,11 @@ def run_query(
     declared = [column.name for column in query.columns]
     if names != declared:
         raise UsageError(
-            f"{where}: the header tells columns {', '.join(declared)}; the statement gives {', '.join(names)}"
+            f"{where}: the header has columns {', '.join(declared)}; the statement gives {', '.join(names)}"
         )
-    for column, told in zip(result.columns, query.columns, strict=True):
-        if column.type != told.type:
-            raise UsageError(f"{where}: column {told.name} is {column.type}, the header says {told.type}")
+    for column, stated in zip(result.columns, query.columns, strict=True):
+        if column.type != stated.type:
+            raise UsageError(f"{where}: column {stated.name} is {column.type}, the header says {stated.type}")
     ranks = {name: rank for rank, name in enumerate(query.key)}
     described = (ResultColumn(c.name, c.type, c.unit, c.label, ranks.get(c.name)) for c in query.columns)
     return _Cursor(tuple(described), result._cursor)
@@ -236,7 +236,7 @@ def why_empty(connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: 
         return _no_run(connection, narrowing)
     lacking = count_lacking(connection, query, values)
     if lacking is not None and lacking.runs == lacking.selected:
-        return f"none of the {lacking.selected} selected runs tells {lacking.what}: their dumps lack them"
+        return f"none of the {lacking.selected} selected runs has {lacking.what}: their dumps lack them"
     compared = describe_comparison(connection, query, values)
     return "no row matches" if compared is None else f"no row: {compared}"
 

@@ -1,4 +1,4 @@
-"""Shorten a text so that what tells it from others stays.
+"""Shorten a text so that what distinguishes it from others stays.
 
 A source line keeps its file and line, an op_name its last parts, a shape its dimensions, the name of an
 instruction its number, prose its beginning.

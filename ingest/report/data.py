@@ -159,7 +159,7 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something odd about the dump, and where."""
+    """A warning about the dump, and where."""
 
     kind: str
     message: str

@@ -1,4 +1,4 @@
--- What was odd about the dump.
+-- Warnings about the dump.
 SELECT n.kind, n.message, n.file, n.line
 FROM notices AS n
 WHERE n.run_id = $run

@@ -66,8 +66,6 @@ from ingest.staging.pieces import (
 )
 from ingest.staging.sidecars import Sidecars, Source, notices_of
 from ingest.staging.stage import (
-    Staged,
-    Task,
     file_rows,
     internal,
     is_recorded,
@@ -78,6 +76,7 @@ from ingest.staging.stage import (
     text_files,
     write_run_tables,
 )
+from ingest.staging.task import Staged, Task
 
 if TYPE_CHECKING:
     from ingest.hlo.compare import Comparison

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from contextlib import contextmanager
@@ -41,8 +42,6 @@ def release_freed() -> None:
 @cache
 def _trim() -> Callable[[int], int] | None:
     """Return glibc's malloc_trim; None with another C library."""
-    import ctypes
-
     try:
         trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # musl and macOS have none, Windows no such handle

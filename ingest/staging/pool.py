@@ -8,14 +8,17 @@ work over, and watches.
 from __future__ import annotations
 
 import errno
+import gc
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import ForkContext, SpawnContext
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
@@ -231,10 +234,6 @@ def _context() -> ForkContext | SpawnContext:
 
 def _prepare() -> None:
     """Leave Ctrl-C to the parent, and end when it is gone."""
-    import gc
-    import signal
-    from multiprocessing.connection import wait as wait_for
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Rows are lists and tuples by the million, none of them in a cycle: to look for cycles took a tenth of
     # a worker's time.

@@ -15,7 +15,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from ingest.database.identity import holds
@@ -32,8 +31,8 @@ from ingest.staging.batch import Batch
 from ingest.staging.implied import add_implied
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.parts import seal
-from ingest.staging.recorded_run import RecordedRun
 from ingest.staging.sidecars import Sidecars, dump_of_proto, note_differences, read_sidecars, sidecars_of
+from ingest.staging.task import Rejected, Staged, Task, Touched
 
 _Parsed = TypeVar("_Parsed")
 
@@ -48,63 +47,6 @@ RECENT_SECONDS: Final = 10.0
 
 _RUN_COLUMNS: Final = {"run_no": "BIGINT", **types_of("runs", "row")}
 _FILE_COLUMNS: Final = staged_types("run_files")
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A dump set to stage; `known` are the runs that the database holds of the same place."""
-
-    run_no: int
-    dump_set: DumpSet
-    recorded: tuple[RecordedRun, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """An unchanged set whose files have other times than recorded; (role, file name, size, mtime)."""
-
-    run_id: int
-    files: tuple[tuple[str, str, int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A set that was not loaded, and why; the columns of `rejects`."""
-
-    file: str
-    line: int | None
-    byte_offset: int | None
-    section: str | None
-    kind: str
-    message: str
-    text: str | None
-
-
-@dataclass(slots=True)
-class Staged:
-    """What became of the sets of one call."""
-
-    loaded: int = 0
-    unchanged: int = 0
-    rows: int = 0
-    part: str | None = None
-    """The first part written; further ones have longer names."""
-    touched: list[Touched] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-    unfinished: list[Task] = field(default_factory=list)
-    lost: list[tuple[Task, str]] = field(default_factory=list)
-    """Sets that their worker was lost with, and how it was."""
-
-    def add(self, other: Staged) -> None:
-        """Add what became of other sets."""
-        self.loaded += other.loaded
-        self.unchanged += other.unchanged
-        self.rows += other.rows
-        self.part = self.part or other.part
-        self.touched += other.touched
-        self.rejected += other.rejected
-        self.unfinished += other.unfinished
-        self.lost += other.lost
 
 
 def is_large(dump_set: DumpSet) -> bool:
@@ -283,7 +225,7 @@ def is_recorded(task: Task, dump: ParsedDump, result: Staged) -> bool:
     for recorded in reversed(task.recorded):
         if holds(recorded.sha256, roles, dump.sha256):
             result.unchanged += 1
-            result.touched.append(Touched(recorded.run_id, tuple(map(member_row, members))))
+            result.touched.append(Touched(recorded.run_id, tuple(member.as_stored() for member in members)))
             return True
     return False
 
@@ -438,13 +380,4 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
 
 def file_rows(task: Task, sha256: dict[str, str]) -> list[tuple[Any, ...]]:
     """Return the staged rows of `run_files`."""
-    rows = []
-    for member in task.dump_set.members:
-        role, name, size, mtime_ns = member_row(member)
-        rows.append((task.run_no, role, name, size, mtime_ns, sha256.get(role)))
-    return rows
-
-
-def member_row(member: Any) -> tuple[str, str, int, int]:
-    """Return (role, file name, size, mtime) of a member, the name fit to store."""
-    return member.role, display(member.file_name), member.size, member.mtime_ns
+    return [(task.run_no, *member.as_stored(), sha256.get(member.role)) for member in task.dump_set.members]

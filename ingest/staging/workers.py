@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from ingest.staging.at_hand import place_of, reading, take_slot
 from ingest.staging.parts import Parts, remove_attempt
+from ingest.staging.task import Staged, Task
 
 if TYPE_CHECKING:
     from ingest.staging.pool import WorkerLost, Workers
-    from ingest.staging.stage import Staged, Task
 
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
@@ -105,7 +105,7 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
     """
     import ingest.staging.arrow_rows  # noqa: F401
     from ingest.staging.pool import Workers
-    from ingest.staging.stage import Staged, is_large
+    from ingest.staging.stage import is_large
 
     result = Staged()
     with Workers(1, parts.at_hand) as pool:
@@ -119,7 +119,7 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
 
 def give_up(tasks: Sequence[Task]) -> Staged:
     """Reject sets that something was lost with again and again."""
-    from ingest.staging.stage import Staged, lost
+    from ingest.staging.stage import lost
 
     return Staged(rejected=[lost(task.dump_set) for task in tasks])
 
@@ -127,7 +127,6 @@ def give_up(tasks: Sequence[Task]) -> Staged:
 def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Staged:
     from ingest.staging.large import stage_large
     from ingest.staging.pool import WorkerLost
-    from ingest.staging.stage import Staged
 
     part = parts.new(task.run_no)
     try:
@@ -144,7 +143,7 @@ def _stage_chunks(
 ) -> Iterator[tuple[int, Staged]]:
     """Stage chunks, each as a part; one whose worker is lost again without the set that was at hand."""
     from ingest.staging.pool import WorkerLost
-    from ingest.staging.stage import Staged, stage_sets
+    from ingest.staging.stage import stage_sets
 
     todo = deque(chunks)
     waiting: dict[Future[Staged], tuple[list[Task], str]] = {}

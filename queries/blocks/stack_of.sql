@@ -1,5 +1,5 @@
 -- title: Python stack of a value, outermost call first.
--- note: From the HLO text or protobuf beside the dump (jaxlib 0.8 and later); no rows where they do not tell.
+-- note: From the HLO text or protobuf of the dump (jaxlib 0.8 and later); no rows where they have none.
 -- column level BIGINT: 0 for the outermost call.
 -- column function VARCHAR: Function.
 -- column file VARCHAR: Source file.

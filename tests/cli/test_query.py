@@ -141,7 +141,7 @@ def test_runs_without_the_section_are_counted(run: Run) -> None:
     """When some of the selected dumps lack live ranges, that is said beside the result."""
     answer = run("query", "live_at_peak")
     assert answer.out
-    assert "selected runs tell no live ranges and are left out" in answer.err
+    assert "selected runs have no live ranges and are left out" in answer.err
 
 
 def test_sql_is_printed_and_runs(run: Run) -> None:

@@ -26,7 +26,8 @@ from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
 from ingest.staging.large import InThisProcess, parse_in_pieces
 from ingest.staging.pieces import Where, with_occupancies
-from ingest.staging.stage import Rejected, Task, reject, run_row
+from ingest.staging.stage import reject, run_row
+from ingest.staging.task import Rejected, Task
 from tests.fuzz.outcome import Outcome, Violation, rejected
 from tests.fuzz.stored import as_task
 

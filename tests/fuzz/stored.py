@@ -15,7 +15,8 @@ import duckdb
 from ingest.database.connect import open_database
 from ingest.dump.sets import DumpSet, Member
 from ingest.pipeline.load import load_parts
-from ingest.staging.stage import Task, stage_sets
+from ingest.staging.stage import stage_sets
+from ingest.staging.task import Task
 
 ENDINGS = {
     "primary": "-buffer-assignment.txt",

@@ -12,7 +12,7 @@ import ingest.pipeline.recorded as recorded_module
 from ingest.dump.sets import DumpSet, Member
 from ingest.pipeline.manifest import note_runs, open_manifest, take_in
 from ingest.pipeline.recorded import RenamedFiles, find_recorded
-from ingest.staging.recorded_run import RecordedRun
+from ingest.staging.task import RecordedFile, RecordedRun
 
 PRIMARY = "m1-buffer-assignment.txt"
 VALUES = "m1-buffer-assignment-values.txt"
@@ -84,7 +84,9 @@ def test_a_set_is_unchanged_when_one_run_recorded_all_of_it(
         4: [3],
         8: [3],
     }
-    assert recorded.runs[4] == (RecordedRun(3, [("primary", "m2-buffer-assignment.txt", 10, 100, "sha")]),)
+    assert recorded.runs[4] == (
+        RecordedRun(3, [RecordedFile(Member("primary", "m2-buffer-assignment.txt", 10, 100), "sha")]),
+    )
 
 
 def test_with_rehash_nothing_counts_as_unchanged(

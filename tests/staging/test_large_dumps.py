@@ -17,7 +17,8 @@ from ingest.dump import driver
 from ingest.dump.find import discover
 from ingest.dump.source import BlockReader
 from ingest.staging.large import InThisProcess, stage_large
-from ingest.staging.stage import Staged, Task, stage_sets
+from ingest.staging.stage import stage_sets
+from ingest.staging.task import Staged, Task
 from tests.fuzz import both_ways
 from tests.fuzz.run import write_set
 from tests.support.dump_sets import DATA, DumpSet, committed_sets, dump_sets

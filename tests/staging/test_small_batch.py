@@ -14,7 +14,8 @@ from ingest.staging import stage
 from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.staging.batch import COLUMNS
 from ingest.staging.small_batch import write_small_batch
-from ingest.staging.stage import Staged, Task, stage_sets
+from ingest.staging.stage import stage_sets
+from ingest.staging.task import Staged, Task
 from tests.support.dump_sets import DATA, write_donors
 
 

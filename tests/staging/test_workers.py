@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ingest.dump.sets import DumpSet, Member
-from ingest.staging.stage import Task
+from ingest.staging.task import Task
 from ingest.staging.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
 
 
