@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -59,9 +60,13 @@ class Output:
             written = write_file(result, chosen, self.path, self.width or None, database=database)
         else:
             columns = terminal_width() if self.width is None else self.width or None
-            with writing_stdout():
-                written = write_text(result, chosen, sys.stdout, columns, terminal_style(self.ansi))
-                sys.stdout.flush()
+            style = terminal_style(self.ansi)
+            if chosen in ("table", "record") and sys.stdout.isatty():
+                written = _write_paged(result, chosen, columns, style)
+            else:
+                with writing_stdout():
+                    written = write_text(result, chosen, sys.stdout, columns, style)
+                    sys.stdout.flush()
         if written.left_out:
             say(f"no room for: {', '.join(written.left_out)} (--width 0 or --format record shows them)")
         if written.cut:
@@ -146,6 +151,23 @@ def answer(
         say(f"{derived.what} of {runs} are derived from the HLO module")
     if compared := describe_comparison(connection, saved, given):
         say(compared)
+    return written
+
+
+def _write_paged(result: Result, format_: str, width: int | None, style: Style) -> Written:
+    """Write a result to the terminal, in a pager where it is longer than that."""
+    from ingest.cli.pager import page
+    from ingest.query.formats import write_text
+
+    # The encoding decides whether bars can be drawn.
+    kept = io.TextIOWrapper(io.BytesIO(), encoding=sys.stdout.encoding or "utf-8", errors="backslashreplace")
+    written = write_text(result, format_, kept, width, style)
+    kept.seek(0)
+    text = kept.read()
+    if not page(text):
+        with writing_stdout():
+            sys.stdout.write(text)
+            sys.stdout.flush()
     return written
 
 

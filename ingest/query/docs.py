@@ -47,7 +47,8 @@ A table fits the terminal: what all rows share is said once above it (it is part
 stdout with it; `csv` and the other formats for programs never have it), the key columns of the query get room
 first, and a line on stderr names the columns that found none. `--width 0` shows all of them uncut,
 `--format record` one field a line. Heads are the names of the columns without `_bytes`, `_percent` and `_id`,
-or shorter ones, which the tables below give in brackets.
+or shorter ones, which the tables below give in brackets. On a terminal shares have colour and source lines
+links (`--ansi never`, `NO_COLOR`), and what is longer than the screen goes to `XBUF_PAGER`, `PAGER` or less.
 
 ## In a DuckDB shell
 

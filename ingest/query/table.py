@@ -53,6 +53,7 @@ class _Lane:
         least: fewest characters that it is shown in.
         comfortable: characters that it gets before minor columns are thought of.
         natural: characters that it can use.
+        bare: characters that it can use without the layouts of its shapes.
         shares: for a column of shares, the fraction of each row; their bars take more room.
     """
 
@@ -67,27 +68,27 @@ class _Lane:
     least: int = field(init=False, default=0)
     comfortable: int = field(init=False, default=0)
     natural: int = field(init=False, default=0)
+    bare: int = field(init=False, default=0)
     text: int = field(init=False, default=0)
 
     def measure(self) -> None:
         label = display_width(self.label)
         self.text = max(label, *map(display_width, self.cells)) if self.cells else label
-        self.least = self.comfortable = self.natural = self.text
+        self.least = self.comfortable = self.natural = self.bare = self.text
         if self.shares:
-            self.comfortable = self.natural = self.text + _BAR + 1
+            self.comfortable = self.natural = self.bare = self.text + _BAR + 1
         elif not self.column.is_number:
             self.least = max([label, *(least_width(cell, self.kind) for cell in self.cells)])
-            wanted = self.text if self.kind is not Kind.SHAPE else self._without_layouts()
-            self.comfortable = max(self.least, min(wanted, _COMFORTABLE[self.kind]))
+            if self.kind is Kind.SHAPE:
+                self.bare = max([label, *(display_width(without_layouts(cell)) for cell in self.cells)])
+            self.comfortable = max(self.least, min(self.bare, _COMFORTABLE[self.kind]))
 
-    def _without_layouts(self) -> int:
-        return max((display_width(without_layouts(cell)) for cell in self.cells), default=0)
-
-    def grow(self, wanted: int, room: int) -> int:
-        """Take some of the room; return what is left of it. A bar is drawn whole or not at all."""
+    def grow(self, wanted: int, room: int, *, whole: bool = False) -> int:
+        """Take some of the room; return what is left of it. A bar is drawn whole or not at all, as is what
+        `whole` says."""
         more = wanted - self.width
         if more > room:
-            more = 0 if self.shares else room
+            more = 0 if self.shares or whole else room
         self.width += max(more, 0)
         return room - max(more, 0)
 
@@ -231,7 +232,9 @@ def _choose(lanes: list[_Lane], width: int) -> list[_Lane]:
         room = lane.grow(lane.comfortable, room)
     take(minor)
     for lane in chosen:
-        room = lane.grow(lane.natural, room)
+        room = lane.grow(lane.bare, room)
+    for lane in chosen:
+        room = lane.grow(lane.natural, room, whole=lane.kind is Kind.SHAPE)
     return [lane for lane in lanes if lane in chosen]
 
 
