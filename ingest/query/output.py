@@ -81,7 +81,7 @@ def _target(path: Path, database: str | None) -> Iterator[Path]:
     place = Path(os.path.realpath(path))
     if database is not None and _is_part_of(place, database):
         raise UsageError(f"{path}: is the database itself; write to another file")
-    if _is_stream(place):
+    if _is_stream(path):  # the place of a pipe is no path
         with _explained(path):
             yield path
     else:
@@ -105,10 +105,10 @@ def _is_part_of(place: Path, database: str) -> bool:
     )
 
 
-def _is_stream(place: Path) -> bool:
+def _is_stream(path: Path) -> bool:
     """Return whether a file has readers or a writer who would not see that another took its place."""
     try:
-        status = place.stat()
+        status = path.stat()
     except OSError:
         return False
     streams = []

@@ -66,7 +66,7 @@ def test_github_shows_at_most_ten_errors() -> None:
 
 def test_markdown_holds_no_markup_of_a_dump() -> None:
     text = write_report(report(Outcome.BROKEN, Outcome.PASSED, text=HOSTILE), "markdown")
-    unescaped = re.sub(r"\\[^A-Za-z0-9\s]", "", text)
+    unescaped = re.sub(r"\\[^A-Za-z0-9\s]|\*\*broken\*\*", "", text)
     assert not re.search(r"<(?!/?(details|summary)>)|https:|[`\\*_]|(?<!&)#\w|\]\(|@", unescaped)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 3
