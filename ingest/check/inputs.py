@@ -41,7 +41,7 @@ class Imported:
 
 
 def are_paths(what: Sequence[str]) -> bool:
-    """Tell whether dumps are named rather than runs of a database.
+    """Return whether dumps are named rather than runs of a database.
 
     Raises:
         UsageError: both are, or a name is neither.

@@ -72,7 +72,7 @@ def find_rows(connection: duckdb.DuckDBPyConnection, rule: NoRows, covered: Sequ
     finding = _finding(rule, run_query(connection, query, values))
     lacking = count_lacking(connection, query, values)
     if finding.outcome is Outcome.PASSED and lacking is not None:
-        reason = f"{lacking.runs} of {lacking.selected} checked runs tell no {lacking.what}"
+        reason = f"{lacking.runs} of {lacking.selected} checked runs have no {lacking.what}"
         sentence = f"rule '{rule.title}' cannot be checked: {reason}"
         return Finding(rule.title, rule.kind, Outcome.UNCHECKED, sentence)
     return finding

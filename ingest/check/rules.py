@@ -80,7 +80,7 @@ class Rule:
         return f"{module} on {self.backend}" if self.backend else module
 
     def covers(self, module: str, backend: str | None) -> bool:
-        """Tell whether a module falls under the rule."""
+        """Return whether a module falls under the rule."""
         return fnmatchcase(module, self.module) and self.backend in (None, backend)
 
 
@@ -115,7 +115,7 @@ class Growth(Rule):
         return display(self.name) or f"growth of {self.figure}"
 
     def is_broken(self, before: int, after: int) -> bool:
-        """Tell whether a figure grew too much, both figures in bytes."""
+        """Return whether a figure grew too much, both figures in bytes."""
         change = after - before
         return change > 0 and change >= self.bytes and change * 100 > before * self.percent
 
