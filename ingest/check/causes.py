@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Final
 from ingest.check.baseline import Entry
 from ingest.check.findings import Cause
 from ingest.check.measure import Buffers, Measured
+from ingest.compare.comparison import Change, compare
 from ingest.display import display
-from ingest.query.catalog import shipped
-from ingest.query.run import bind, run_query
 
 if TYPE_CHECKING:
     import duckdb
@@ -56,28 +55,8 @@ def growth_since(after: Measured, before: Entry) -> list[Cause]:
 
 def growth_between(connection: duckdb.DuckDBPyConnection, before: int, after: int) -> list[Cause]:
     """Compare what is live at the peaks of two runs of one database; the changes add up to the peak's."""
-    query = shipped().load("diff")
-    result = run_query(connection, query, bind(query, {"before": str(before), "after": str(after)}))
-    names = [column.name for column in result.columns]
-    causes = []
-    for cells in result.rows():
-        row = dict(zip(names, cells, strict=True))
-        file, line = source_place(row["source"])
-        shape = row["after_shape"] or row["before_shape"]
-        causes.append(
-            Cause(
-                display(row["value"]),
-                None if shape is None else display(shape),
-                None if row["op_name"] is None else display(row["op_name"]),
-                file,
-                line,
-                row["buffers"],
-                row["after_bytes"],
-                row["before_bytes"],
-                row["change_bytes"],
-            )
-        )
-    return causes
+    (pair,) = compare(connection, [before], [after]).pairs
+    return [_changed(change) for change in pair.changes]
 
 
 def kept(causes: Iterable[Cause], change: int | None) -> tuple[Cause, ...]:
@@ -99,11 +78,11 @@ def kept(causes: Iterable[Cause], change: int | None) -> tuple[Cause, ...]:
 
 def described(cause: Cause) -> str:
     """Name buffers, their source line, operation and shape."""
-    several = "" if cause.number == 1 else f"{cause.number} buffers as "
+    others = "" if cause.number == 1 else f" and {cause.number - 1:,} alike"
     line = "" if cause.line is None else f":{cause.line}"
     at = "" if cause.file is None else f" of {cause.file}{line}"
     about = ", ".join(text for text in (cause.op_name, cause.shape) if text)
-    return f"{several}{cause.value}{at}" + (f" ({about})" if about else "")
+    return f"{cause.value}{others}{at}" + (f" ({about})" if about else "")
 
 
 def source_place(source: object) -> tuple[str | None, int | None]:
@@ -125,6 +104,22 @@ def _cause(buffers: Buffers, size: int, before: int | None = None, growth: int |
         size,
         before,
         growth,
+    )
+
+
+def _changed(change: Change) -> Cause:
+    file, line = source_place(change.source)
+    shape = change.after_shape or change.before_shape
+    return Cause(
+        display(change.value),
+        None if shape is None else display(shape),
+        None if change.op_name is None else display(change.op_name),
+        file,
+        line,
+        change.buffers,
+        change.after_bytes,
+        change.before_bytes,
+        change.change_bytes,
     )
 
 

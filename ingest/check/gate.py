@@ -40,7 +40,7 @@ class Gate:
     """What to check, and against what.
 
     Attributes:
-        what: directories and files of dumps, or references to runs of the database (see `resolve_runs`).
+        what: directories and files of dumps, or references (`ingest.query.references`) to runs.
         database: DuckDB file, for references and for `baseline_label`.
         baseline: JSON file, or directory of dumps; None for none.
         baseline_label: label of earlier runs in the database, `KEY=VALUE`; None for none.

@@ -6,12 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ingest.check.findings import Finding, Outcome
 from ingest.display import display
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
+from ingest.query.references import is_number, is_selection, resolve
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from ingest.pipeline.summary import ImportSummary
 
 __all__ = ["Imported", "are_paths", "import_for_check", "import_runs", "resolve_runs"]
-
-_LATEST: Final = "latest"
-_REFERENCES: Final = "a run_id, KEY=VALUE for the runs with a label, or latest for the newest import's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +42,13 @@ def are_paths(what: Sequence[str]) -> bool:
     """Return whether dumps are named rather than runs of a database.
 
     Raises:
-        UsageError: both are, or a name is neither.
+        UsageError: both are.
     """
-    paths = [name for name in what if not name.isdecimal() and name != _LATEST and os.path.lexists(name)]
-    for name in what:
-        if name not in paths and not (name.isdecimal() or name == _LATEST or "=" in name):
-            raise UsageError(f"{name}: there is no such file or directory, nor is it {_REFERENCES}")
+    paths = [name for name in what if not is_selection(name) and os.path.lexists(name)]
     if paths and len(paths) < len(what):
         other = next(name for name in what if name not in paths)
         raise UsageError(
-            f"{paths[0]} is a path and {other} names runs of the database; check one kind at a time"
+            f"{paths[0]} is a path and {other} is none; check dumps, or runs of the database"
             " (./NAME is always a path)"
         )
     return bool(paths)
@@ -91,24 +86,18 @@ def import_runs(connection: duckdb.DuckDBPyConnection, import_id: int | None) ->
 def resolve_runs(connection: duckdb.DuckDBPyConnection, references: Sequence[str]) -> tuple[int, ...]:
     """Find the runs of a database that references name, each once, in order of their numbers.
 
-    A reference is a run_id, `KEY=VALUE` (a label as the saved queries take it) or `latest`, the runs of the
-    newest import that loaded any.
+    A label, an import or `latest` may name none: a gate says so of each rule.
 
     Raises:
-        UsageError: there is no such run_id.
+        UsageError: there is no such number, module or path.
     """
     found: set[int] = set()
     for reference in references:
-        if reference == _LATEST:
-            sql, value = "SELECT run_id FROM runs WHERE import_id = (SELECT max(import_id) FROM runs)", {}
-        elif reference.isdecimal():
-            sql, value = "SELECT run_id FROM selected_runs($name)", {"name": reference.lstrip("0") or "0"}
-        else:
-            sql, value = "SELECT run_id FROM selected_runs(label := $name)", {"name": reference}
-        runs = [run_id for (run_id,) in connection.execute(sql, value or None).fetchall()]
-        if reference.isdecimal() and not runs:
-            raise UsageError(f"the database holds no run {reference}; `xbuf runs` lists them")
-        found.update(runs)
+        try:
+            found.update(resolve(connection, reference))
+        except UsageError:
+            if is_number(reference) or not is_selection(reference):
+                raise
     return tuple(sorted(found))
 
 

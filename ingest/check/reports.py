@@ -51,7 +51,7 @@ def _markdown(report: Report) -> str:
             source = (
                 "" if cause.file is None else cause.file + ("" if cause.line is None else f":{cause.line}")
             )
-            value = cause.value if cause.number == 1 else f"{cause.value} and {cause.number - 1} more"
+            value = cause.value if cause.number == 1 else f"{cause.value} and {cause.number - 1:,} alike"
             cells = (finding.module or "", finding.rule, value, source, cause.op_name or "")
             sizes = (human_bytes(cause.bytes) if cause.bytes else "", growth)
             lines.append(f"| {' | '.join((*map(_literal, cells), *sizes))} |")

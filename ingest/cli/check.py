@@ -13,6 +13,7 @@ from ingest.check.gate import check as run_gate
 from ingest.check.reports import FORMATS, write_report
 from ingest.check.rules import NoRows, Rule
 from ingest.cli.interrupts import reading
+from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
@@ -35,7 +36,7 @@ class _Output(click.ParamType[tuple[str, Path]]):
     " 3 database or output not usable, 4 no rule is broken, but not all could be checked (a rule covers no"
     " module, there is no baseline, a dump lacks what it needs or was rejected), 130 interrupted."
 )
-@click.argument("what", nargs=-1, required=True)
+@click.argument("what", nargs=-1, required=True, type=SIDE)
 @DATABASE_OPTION
 @click.option(
     "--config",
@@ -103,8 +104,8 @@ def check(
 ) -> int:
     """Hold compilations to rules about memory, and fail where one is broken.
 
-    WHAT are dumps, as xbuf-ingest takes them, or runs of the database: run_ids, KEY=VALUE for a label,
-    latest for the newest import. Rules of options join those of the file; each takes module=GLOB,
+    WHAT are dumps, as xbuf-ingest takes them, or runs of the database: a number, latest, import:4, KEY=VALUE,
+    a module, the end of a path. Rules of options join those of the file; each takes module=GLOB,
     backend=cpu|gpu|tpu and name=TEXT too. docs/ci.md has workflows.
 
     \b

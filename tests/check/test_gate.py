@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 from contextlib import nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from ingest.check.baseline import as_json, read_baseline
-from ingest.check.causes import kept
+from ingest.check.causes import growth_between, kept
 from ingest.check.config import rule_from_option
 from ingest.check.findings import Cause, Finding, Outcome, Report
 from ingest.check.gate import Gate, NothingMeasured, check, measure_baseline
@@ -127,6 +128,17 @@ def test_all_other_buffers_are_summed_up() -> None:
     ]
     assert sum(cause.growth_bytes or 0 for cause in chosen) == 26
     assert chosen[-1].number == 4
+
+
+def test_the_changes_between_any_two_runs_add_up(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """Buffers that are new, gone, larger, smaller, and the rest; to the last byte."""
+    runs = demonstration.execute(
+        "SELECT run_id, peak_bytes FROM runs WHERE peak_bytes > 0 ORDER BY run_id LIMIT 5"
+    ).fetchall()
+    assert len(runs) == 5
+    for (before, earlier), (after, now) in pairwise(runs):
+        causes = kept(growth_between(demonstration, before, after), now - earlier)
+        assert sum(cause.growth_bytes or 0 for cause in causes) == now - earlier
 
 
 def test_a_limit_names_the_figure_and_the_largest_buffer(database: str) -> None:
@@ -323,7 +335,8 @@ def test_a_directory_without_dumps_is_not_green(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "runs"), [(("1",), 1), (("02",), 1), (("batch=*",), 2), (("latest",), 1), (("1", "batch=8"), 1)]
+    ("what", "runs"),
+    [(("1",), 1), (("1,2",), 2), (("batch=*",), 2), (("latest",), 1), (("jit_step", "batch=8"), 2)],
 )
 def test_runs_are_named_by_reference(database: str, what: tuple[str, ...], runs: int) -> None:
     assert check(Gate(what, database, (option("limit figure=peak,at_most=1GiB"),))).runs == runs
@@ -332,9 +345,9 @@ def test_runs_are_named_by_reference(database: str, what: tuple[str, ...], runs:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        (("9",), "holds no run 9"),
-        (("nowhere",), "nowhere: there is no such file or directory, nor is it a run_id"),
-        ((SMALL, "1"), "is a path and 1 names runs of the database"),
+        (("9",), "there is no run 9"),
+        (("nowhere",), "no run is 'nowhere'; a run is a number, latest"),
+        ((SMALL, "1"), "is a path and 1 is none; check dumps, or runs"),
     ],
 )
 def test_what_is_neither_run_nor_dump_is_refused(database: str, what: tuple[str, ...], message: str) -> None:
