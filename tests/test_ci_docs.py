@@ -89,6 +89,7 @@ def steps(name: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_github_workflow_fails_at_the_line(job: Job) -> None:
     """Its second step fails with an error at the source line, after every report was written."""
     job.update()
@@ -108,6 +109,7 @@ def test_the_github_workflow_fails_at_the_line(job: Job) -> None:
     assert job.run(check_step, 8).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_gitlab_job_writes_its_report(job: Job) -> None:
     """It fails without a baseline with 4, with a broken rule with 1; the report is there each time."""
     (script,) = steps("gitlab-ci.yml")
@@ -118,6 +120,7 @@ def test_the_gitlab_job_writes_its_report(job: Job) -> None:
         job.update()
 
 
+@pytest.mark.slow
 def test_labels_are_compared(job: Job) -> None:
     """Two commits in one database."""
     job.environment |= {"DUMPS": str(DUMPS / "batch-8"), "COMMIT": "a1", "BASE": "a1"}
@@ -128,6 +131,7 @@ def test_labels_are_compared(job: Job) -> None:
     assert "peak grew by 384.0 KiB" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_rules_of_the_document_run(job: Job) -> None:
     """All kinds; none covers a module of another name than jit_train, and that is not green."""
     text = block(DOCUMENT, "xbuf.toml")
