@@ -30,60 +30,7 @@
 -- column before_run_id BIGINT as run_before: run compared from
 -- column after_run_id BIGINT as run_after: run compared to
 PREPARE diff AS
-WITH matched AS MATERIALIZED (
-    SELECT m.*
-    FROM matched_buffers($before, $after, $run, $label, $module) AS m
-    WHERE m.before_peak_bytes <> m.after_peak_bytes
-),
-described AS (
-    SELECT
-        d.run_id,
-        d.value_id,
-        d.size_bytes,
-        plain_op_name(d.op_name) AS operation,
-        {
-            'op_name': folded_name(operation),
-            'value': folded_name(value_name(d.instruction, d.shape_index)),
-            'source': source_text(d.source_file, d.source_line, d.source_via),
-            'shape': d.shape,
-            'opcode': d.opcode,
-            'kind': a.kind,
-            'color': a.color
-        } AS look,
-        value_name(d.instruction, d.shape_index) AS "value"
-    FROM (
-        SELECT m.before_run_id AS run_id, m.before_value_id AS value_id FROM matched AS m WHERE m.before_value_id IS NOT NULL
-        UNION
-        SELECT m.after_run_id, m.after_value_id FROM matched AS m WHERE m.after_value_id IS NOT NULL
-    ) AS w
-    JOIN "values" AS d ON d.run_id = w.run_id AND d.value_id = w.value_id
-    JOIN allocations AS a ON a.run_id = d.run_id AND a.allocation_index = d.allocation_index
-),
-changes AS (
-    SELECT
-        m.before_run_id,
-        m.after_run_id,
-        CASE
-            WHEN m.before_value_id IS NULL THEN 'new'
-            WHEN m.after_value_id IS NULL THEN 'gone'
-            WHEN m.matched_by IN ('line and size', 'size', 'line') THEN 'replaced'
-            WHEN m.before_peak_bytes = 0 THEN 'now live'
-            WHEN m.after_peak_bytes = 0 THEN 'no longer live'
-            WHEN b.size_bytes = a.size_bytes THEN 'shared'
-            ELSE 'resized'
-        END AS change,
-        m.confidence,
-        m.before_peak_bytes,
-        m.after_peak_bytes,
-        b.look AS before_look,
-        a.look AS after_look,
-        coalesce(a.operation, b.operation) AS operation,
-        coalesce(a."value", b."value") AS "value"
-    FROM matched AS m
-    LEFT JOIN described AS b ON b.run_id = m.before_run_id AND b.value_id = m.before_value_id
-    LEFT JOIN described AS a ON a.run_id = m.after_run_id AND a.value_id = m.after_value_id
-),
-folded AS (
+WITH folded AS (
     SELECT
         c.before_run_id,
         c.after_run_id,
@@ -99,7 +46,7 @@ folded AS (
              ELSE coalesce(c.after_look.op_name, c.before_look.op_name) END AS op_name,
         CASE WHEN min(c."value") = max(c."value") THEN min(c."value")
              ELSE coalesce(c.after_look."value", c.before_look."value") END AS "value"
-    FROM changes AS c
+    FROM changed_buffers($before, $after, $run, $label, $module) AS c
     GROUP BY c.before_run_id, c.after_run_id, c.change, c.confidence, c.before_look, c.after_look,
         c.after_peak_bytes > c.before_peak_bytes
 )
