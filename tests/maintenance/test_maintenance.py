@@ -108,7 +108,7 @@ def test_the_history_tells_when_an_import_last_went_well(database: Path) -> None
     """The first line answers the question; the table has one line an import, the newest first."""
     lines = invoke(imports, "--db", database).stdout.splitlines()
     assert lines[0].startswith("last good import: ")
-    assert lines[0].endswith("ago), 1 dump rejected: xbuf rejects tells why")
+    assert lines[0].endswith("ago), 1 dump rejected; xbuf rejects lists why")
     assert [line.split()[0] for line in lines[-3:]] == ["3", "2", "1"]
     assert "rejects" in lines[-3]
 
@@ -147,7 +147,7 @@ def test_the_history_names_rejects_and_what_has_no_room(
     """In 80 columns the sources find no room, and it says so."""
     monkeypatch.setenv("COLUMNS", "80")
     result = invoke(imports, "--db", database)
-    assert result.stdout.splitlines()[0].endswith(", 1 dump rejected: xbuf rejects tells why")
+    assert result.stdout.splitlines()[0].endswith(", 1 dump rejected; xbuf rejects lists why")
     assert max(map(len, result.stdout.splitlines()[1:])) <= 80
     assert result.stderr == "no room for: sources (--width 0 or --format record shows them)\n"
     monkeypatch.setenv("COLUMNS", "400")

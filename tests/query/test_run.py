@@ -185,7 +185,7 @@ def test_a_missing_section_is_told(demonstration: duckdb.DuckDBPyConnection) -> 
     values = bind(query, {"run": str(row[0])})
     assert list(run_query(demonstration, query, values).rows()) == []
     assert why_empty(demonstration, query, values) == (
-        "none of the 1 selected runs tells live ranges: their dumps lack them"
+        "none of the 1 selected runs has live ranges: their dumps lack them"
     )
 
 
@@ -194,7 +194,7 @@ def test_a_header_that_tells_other_columns_is_refused(demonstration: duckdb.Duck
     text = "-- title: T\n-- question: Q?\n-- column {}: c\nSELECT run_id FROM runs"
     path = Path("/q/mine.sql")
     for column, reason in [
-        ("run BIGINT", "tells columns run; the statement gives run_id"),
+        ("run BIGINT", "the header has columns run; the statement gives run_id"),
         ("run_id VARCHAR", "is BIGINT"),
     ]:
         query = parse_query(text.format(column), path)
