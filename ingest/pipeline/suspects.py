@@ -83,11 +83,14 @@ class Suspects:
         return plain, alone, hopeless
 
     def _write(self) -> None:
-        """Replace the file, atomically.
+        """Replace the file, atomically; without suspects there is none.
 
         Raises:
             OSError: it cannot be written.
         """
+        if not self._sets:
+            self._path.unlink(missing_ok=True)
+            return
         unnamed = self._path.with_suffix(".tmp")
         unnamed.write_text(json.dumps(self._sets), encoding="ascii")
         unnamed.replace(self._path)

@@ -46,9 +46,9 @@ def stop():
     sys.stdin.readline()
 if sys.argv[3] == "reading":
     real = importer.read_tasks
-    def stage(*arguments):
+    def stage(*arguments, **options):
         stop()
-        real(*arguments)
+        real(*arguments, **options)
     importer.read_tasks = stage
 else:
     window = importer.open_writer
