@@ -1,9 +1,8 @@
-"""Saved queries stay fast as the database grows: no join multiplies, and a large database answers at once."""
+"""Saved queries stay fast as the database grows: no join multiplies. `python -m benchmarks` times them."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -100,18 +99,6 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
             values = {"run": DEEP, "n": DEEP_VALUES}
             connection.execute(statement, {name: values[name] for name in names})
         create_temporary(connection)
-        yield connection
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
-    """More than 5,000 runs and a million values."""
-    path = load_demonstration(tmp_path_factory.mktemp("large"))
-    with open_database(path) as connection:
-        (values, runs) = connection.execute(
-            'SELECT (SELECT count(*) FROM "values"), (SELECT count(*) FROM runs)'
-        ).fetchone() or (0, 0)
-        multiply(connection, max(1_000_000 // values, 5_000 // runs) + 1)
         yield connection
 
 
@@ -221,22 +208,3 @@ def test_matching_two_deep_runs_does_not_multiply(deep: duckdb.DuckDBPyConnectio
 def test_joins_that_multiply_are_found(deep: duckdb.DuckDBPyConnection, sql: str, tmp_path: Path) -> None:
     """The check above fails on queries that must not be shipped."""
     assert faults(run_profiled(deep, sql, {}, tmp_path), count_largest(deep)) != []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(shipped()))
-def test_a_large_database_answers_at_once(large: duckdb.DuckDBPyConnection, name: str) -> None:
-    """A million values in 40,000 runs: half a second on two cores.
-
-    Told in CPU time, as the machine has other work. Each run is there 1,300 times over, the worst case for
-    queries that leave out what cannot be among the first rows.
-    """
-    query = shipped().load(name)
-    create_temporary(large)
-    large.execute("SET threads = 2")
-    best = 10.0
-    for _ in range(3):
-        start = time.process_time()
-        large.execute(query.sql, bind(query, dict(MORE_VALUES.get(name, {})))).fetchall()
-        best = min(best, time.process_time() - start)
-    assert best < 1.0
