@@ -1,12 +1,15 @@
-"""What callers of the Python API may hand over as paths and as labels."""
+"""What callers of the Python API may hand over as paths, as labels and as their pattern."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Labels", "Paths", "as_labels", "as_paths"]
+from ingest.errors import UsageError
+
+__all__ = ["Labels", "Paths", "as_labels", "as_paths", "as_pattern"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """One path or several."""
@@ -46,3 +49,26 @@ def as_labels(labels: Labels) -> tuple[tuple[str, str], ...]:
             raise TypeError(f"key and value of a label are text, not {key!r} and {value!r}")
         pairs.append((key, value))
     return tuple(pairs)
+
+
+def as_pattern(pattern: str | re.Pattern[str] | None) -> str | None:
+    """Return the pattern of labels as text; None for none.
+
+    Raises:
+        TypeError: it is something else, or a compiled pattern with flags.
+        UsageError: it is no regular expression, or has no named group.
+    """
+    if pattern is None:
+        return None
+    text = pattern.pattern if isinstance(pattern, re.Pattern) else pattern
+    if not isinstance(text, str):
+        raise TypeError(f"a pattern is a str or a re.Pattern of str, not {pattern!r}")
+    try:
+        compiled = re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{text!r} is no regular expression: {error}") from error
+    if not compiled.groupindex:
+        raise UsageError(f"{text!r} has no named group, e.g. rank(?P<rank>\\d+)")
+    if isinstance(pattern, re.Pattern) and pattern.flags != compiled.flags:
+        raise TypeError(f"flags of a pattern stand in its text, as (?i), not beside it: {pattern!r}")
+    return text

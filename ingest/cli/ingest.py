@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, PATTERN, WAIT_OPTION, run
+from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run
 from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
 
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--label-from",
-    "pattern",
-    type=PATTERN,
+    "label_from",
     metavar="REGEX",
     help="Labels from the path of each dump: what the named groups match, e.g. 'rank(?P<rank>\\d+)'.",
 )
@@ -90,7 +88,7 @@ def ingest(
     paths: tuple[str, ...],
     database: str,
     labels: tuple[tuple[str, str], ...],
-    pattern: re.Pattern[str] | None,
+    label_from: str | None,
     jobs: int | None,
     rehash: bool,
     replace: bool,
@@ -124,6 +122,7 @@ def ingest(
                     paths,
                     database,
                     labels=labels,
+                    label_from=label_from,
                     jobs=jobs,
                     rehash=rehash,
                     replace_runs=replace,
@@ -137,10 +136,6 @@ def ingest(
                 )
         finally:
             words.say_rest()
-        if not dry_run and (pattern or (labels and summary.unchanged)):
-            from ingest.maintenance.label import label_dumps
-
-            label_dumps(database, paths, labels, pattern, wait_seconds=wait)
         _print_summary(summary, format_, quiet)
     except KeyboardInterrupt as error:
         if log_format == "json":  # the last event has said why

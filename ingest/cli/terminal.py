@@ -6,7 +6,6 @@ stdout carries results only. Exit codes are those of `ingest.errors.ExitCode`; e
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from typing import Final, NoReturn
@@ -33,24 +32,6 @@ class _Label(click.ParamType[tuple[str, str]]):
 
 LABEL: Final = _Label()
 
-
-class _Pattern(click.ParamType[re.Pattern[str]]):
-    name = "regex"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> re.Pattern[str]:
-        try:
-            pattern = re.compile(str(value))
-        except re.error as error:
-            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
-        if not pattern.groupindex:
-            self.fail(f"{value!r} has no named group, e.g. rank(?P<rank>\\d+)", param, ctx)
-        return pattern
-
-
-PATTERN: Final = _Pattern()
-"""A regular expression with named groups."""
 
 DATABASE_OPTION = click.option(
     "--db",

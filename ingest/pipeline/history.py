@@ -88,7 +88,7 @@ def load_journal(
             if number == 1:
                 import_id = _find_import(connection, record) or _begin_import(connection, record)
             runs += load_parts(
-                connection, group, import_id, labels=record.labels, replace=record.replace
+                connection, group, import_id, labelling=record.labelling, replace=record.replace
             ).runs
             _count_loaded(connection, import_id)
             if is_whole and number == len(groups):

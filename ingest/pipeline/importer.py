@@ -10,6 +10,7 @@ import that cannot get the database: what it read is loaded by the next one.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ingest.arguments import Labels, Paths, as_labels, as_paths
+from ingest.arguments import Labels, Paths, as_labels, as_paths, as_pattern
 from ingest.database.connect import HEAD, check_path, open_database
 from ingest.database.connect import create as create_database
 from ingest.database.import_lock import import_lock
@@ -63,6 +64,7 @@ from ingest.pipeline.journal import (
     staging_folder,
     timestamp,
 )
+from ingest.pipeline.labels import Labelling, lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, search_events
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
@@ -108,6 +110,7 @@ def import_dumps(
     database: str | os.PathLike[str],
     *,
     labels: Labels = (),
+    label_from: str | re.Pattern[str] | None = None,
     jobs: int | None = None,
     rehash: bool = False,
     replace_runs: bool = False,
@@ -124,7 +127,10 @@ def import_dumps(
     Args:
         paths: directories, searched whole, and files: one of them, or several.
         database: DuckDB file; made when it is not there.
-        labels: put on every new run: a mapping, or key and value pairs; all are text.
+        labels: put on the run of every dump that is found, new or not: a mapping, or key and value pairs; all
+            are text. A key has one value, and the old one goes.
+        label_from: regular expression that is searched in the directory and stem of every dump that is found;
+            its named groups are labels too. `labels` win over it.
         jobs: worker processes; by default one for each core that this process may use.
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
@@ -137,8 +143,8 @@ def import_dumps(
         on_event: called with everything that a log should hold, as it happens.
 
     Raises:
-        TypeError: `paths` or `labels` are something else.
-        UsageError: a path does not exist.
+        TypeError: `paths`, `labels` or `label_from` are something else.
+        UsageError: a path does not exist, or `label_from` is no regular expression with a named group.
         DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
             the next import.
         DatabaseError: the database cannot be used; nothing is lost.
@@ -146,7 +152,7 @@ def import_dumps(
     """
     started = time.monotonic()
     names = as_paths(paths)
-    pairs = as_labels(labels)
+    labelling = Labelling(as_labels(labels), as_pattern(label_from))
     target = os.path.abspath(os.fspath(database))
     emit = on_event or (lambda _: None)
     emit(ImportStarted(target, tuple(map(display, names)), VERSION))
@@ -161,7 +167,7 @@ def import_dumps(
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(
                 names,
-                pairs,
+                labelling,
                 rehash=rehash,
                 replace_runs=replace_runs,
                 read_hlo=read_hlo,
@@ -218,6 +224,9 @@ class _Import:
         """Imports of which runs were loaded."""
         self._by_copy = False
         self._next_step = time.monotonic() + STEP_SECONDS
+        self._places: list[tuple[str, str]] = []
+        """Directory and stem of every dump that was found, where there are labels to put on."""
+        self._lacks_labels = False
 
     def on_wait(self, refusal: DatabaseLocked) -> None:
         """Report that another process is waited for."""
@@ -226,7 +235,7 @@ class _Import:
     def prepare(
         self,
         names: Sequence[str],
-        labels: Sequence[tuple[str, str]],
+        labelling: Labelling,
         *,
         rehash: bool,
         replace_runs: bool,
@@ -250,6 +259,9 @@ class _Import:
         self._outcome.found = found.found
         recorded = find_recorded(records.open, found.sets, rehash=rehash)
         self._tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
+        if labelling:
+            self._places = [(display(one.directory), display(one.stem)) for one in found.sets]
+            self._lacks_labels = self._are_lacking(records, labelling)
         self._locked = records.locked
         known_from = "staging" if self._locked else "database"
         self._emit(Planned(found.found, len(self._tasks), len(self._pending), known_from))
@@ -259,7 +271,7 @@ class _Import:
         self._journal = open_journal(
             self._target,
             list(map(display, names)),
-            labels,
+            labelling,
             replace_runs=replace_runs,
             version=VERSION,
             revision=HEAD,
@@ -274,6 +286,16 @@ class _Import:
             return _State()
         with connection:
             return _State(last_rejects(connection), installed_digest(connection))
+
+    def _are_lacking(self, records: Records, labelling: Labelling) -> bool:
+        """Whether a dump that was loaded before lacks a label; true while nobody can look."""
+        if not self._outcome.unchanged or not os.path.exists(self._target):
+            return False
+        connection = records.open_database()
+        if connection is None:
+            return True
+        with connection:
+            return bool(lacking_labels(connection, self._places, labelling))
 
     def _open_to_read(self, database: str) -> duckdb.DuckDBPyConnection:
         try:
@@ -394,6 +416,7 @@ class _Import:
             any(one.parts for one in journals)
             or bool(self._written)
             or bool(self._outcome.touched)
+            or self._lacks_labels
             or self._has_new_rejects()
             or (not self._locked and self._state.queries != shipped_digest(VERSION))
         )
@@ -442,6 +465,9 @@ class _Import:
             )
         self._written.update(one.import_id for one in loaded)
         update_times(connection, self._outcome.touched)
+        if self._outcome.unchanged:
+            lacking = lacking_labels(connection, self._places, self._journal.record.labelling)
+            put_labels(connection, lacking)
         if installed_digest(connection) != shipped_digest(VERSION):
             from ingest.query.install import install_queries
 

@@ -31,6 +31,7 @@ from typing import Final
 
 from ingest.database.private import make_private_folder, require_private_folder
 from ingest.database.refusals import explain
+from ingest.pipeline.labels import Labelling
 from ingest.staging.parts import Parts, is_whole
 from ingest.staging.task import Rejected
 
@@ -63,6 +64,7 @@ class ImportRecord:
     host: str
     sources: tuple[str, ...]
     labels: tuple[tuple[str, str], ...] = ()
+    label_pattern: str | None = None
     replace: bool = False
     revision: str = ""
     """Revision of the schema that its parts were made for."""
@@ -79,6 +81,11 @@ class ImportRecord:
     rejects: tuple[Rejected, ...] = ()
     import_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     """By which a load that was cut off finds its import again; clocks stand still, or go back."""
+
+    @property
+    def labelling(self) -> Labelling:
+        """Labels of its runs."""
+        return Labelling(self.labels, self.label_pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,7 @@ def staging_folder(database: str) -> Path:
 def open_journal(
     database: str,
     sources: Sequence[str],
-    labels: Sequence[tuple[str, str]],
+    labelling: Labelling,
     *,
     replace_runs: bool,
     version: str,
@@ -155,7 +162,8 @@ def open_journal(
         version,
         os.uname().nodename,
         tuple(sources),
-        tuple(labels),
+        labelling.fixed,
+        labelling.pattern,
         replace_runs,
         revision,
         os.getpid(),

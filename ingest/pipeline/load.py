@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ingest.database.identity import match_runs
 from ingest.database.tables import RUN_TABLES, TABLES
+from ingest.pipeline.labels import Labelling, put_labels
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +54,7 @@ def load_parts(
     parts: Sequence[str],
     import_id: int,
     *,
-    labels: Sequence[tuple[str, str]] = (),
+    labelling: Labelling | None = None,
     replace: bool = False,
 ) -> Loaded:
     """Load parts within the caller's transaction; the rows of `runs` come last.
@@ -69,7 +70,7 @@ def load_parts(
         connection: opened read-write, in a transaction.
         parts: complete part directories.
         import_id: the import that the runs belong to.
-        labels: put on every run.
+        labelling: labels to put on the runs; None for none.
         replace: delete the older runs of the same places.
     """
     if not parts:
@@ -96,10 +97,10 @@ def load_parts(
                     {"files": files},
                 )
             )
-    for key, value in dict(labels).items():
-        connection.execute(
-            "INSERT OR REPLACE INTO run_labels SELECT run_id, $key, $value FROM staged_runs",
-            {"key": key, "value": value},
+    if labelling:
+        staged = connection.execute("SELECT run_id, dump_dir, stem FROM staged_runs").fetchall()
+        put_labels(
+            connection, [(run, *one) for run, *place in staged for one in labelling.of(*place).items()]
         )
     by_table["runs"] = _count(
         connection.execute(

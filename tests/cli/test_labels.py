@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,10 @@ from click.testing import CliRunner, Result
 from ingest.cli.ingest import ingest
 from ingest.cli.xbuf import xbuf
 from ingest.compare.trend import Point, as_svg, jump, read_trend
+from ingest.database.connect import open_database
 from ingest.errors import UsageError
+from ingest.pipeline.importer import import_dumps
+from ingest.pipeline.labels import Labelling, lacking_labels
 from tests.support.query_databases import GOLDEN
 
 Run = Callable[..., Result]
@@ -69,6 +73,54 @@ def test_labels_are_taken_from_paths(run: Run, database: Path, dumps: Path) -> N
     assert labels(database) == [
         "night-1/rank0: night=1", "night-1/rank0: rank=0", "night-1/rank1: night=1", "night-1/rank1: rank=1",
     ]  # fmt: skip
+
+
+def test_the_library_labels_as_the_command_does(database: Path, dumps: Path, tmp_path: Path) -> None:
+    """Dumps that are unchanged too, fixed labels first, and before the snapshot is made."""
+    snapshot = tmp_path / "snapshot.duckdb"
+    import_dumps([dumps], database, jobs=1)
+    again = import_dumps(
+        [dumps],
+        database,
+        labels={"night": "last"},
+        label_from=re.compile(r"night-(?P<night>2)/rank(?P<rank>\d+)|(?P<odd>rank1)"),
+        publish=snapshot,
+        jobs=1,
+    )
+    assert (again.loaded, again.unchanged) == (0, 3)
+    expected = [
+        "night-1/rank0: night=last", "night-1/rank1: night=last", "night-1/rank1: odd=rank1",
+        "night-2/rank0: night=last", "night-2/rank0: rank=0",
+    ]  # fmt: skip
+    assert labels(database) == labels(snapshot) == expected
+
+
+def test_labels_that_are_there_are_not_written_again(database: Path, dumps: Path) -> None:
+    """So a scheduled import with labels and without news is one without news."""
+    pattern = r"(?P<rank>rank\d)"
+    import_dumps([dumps], database, label_from=pattern, jobs=1)
+    with open_database(database, read_only=True) as connection:
+        places = connection.execute("SELECT dump_dir, stem FROM runs ORDER BY ALL").fetchall()
+        assert lacking_labels(connection, places, Labelling(pattern=pattern)) == []
+        lacking = lacking_labels(connection, places[:2], Labelling((("rank", "rank0"),), pattern))
+    assert [(key, value) for _, key, value in lacking] == [("rank", "rank0")]
+
+
+def test_what_a_killed_import_has_read_is_labelled_by_the_next(
+    database: Path, dumps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where that one has no labels of its own: they are kept with what was read."""
+
+    def strike(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ingest.pipeline.importer._Import.load", strike)
+        with pytest.raises(KeyboardInterrupt):
+            import_dumps([dumps / "night-1"], database, label_from=r"(?P<rank>rank\d)", jobs=1)
+    assert labels(database) == []
+    import_dumps([dumps / "night-2"], database, jobs=1)
+    assert labels(database) == ["night-1/rank0: rank=rank0", "night-1/rank1: rank=rank1"]
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from ingest.maintenance.export import import_export as take_in
 from ingest.maintenance.forget import Selection, forget_runs, plan_forget
 from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import open_journal, staging_folder
+from ingest.pipeline.labels import Labelling
 from tests.reliability.kills import ROOT
 from tests.support.content import differences, orphans
 from tests.support.dump_sets import DATA, write_donors
@@ -135,7 +136,7 @@ def test_the_history_tells_what_failed_and_what_waits(database: Path, tmp_path: 
 def test_an_import_that_runs_is_shown_as_running(database: Path) -> None:
     """While it reads, its line is there; somebody else who holds the lock does not make it run."""
     with import_lock(str(database)):
-        journal = open_journal(str(database), ["here"], [], replace_runs=False, version="0")
+        journal = open_journal(str(database), ["here"], Labelling(), replace_runs=False, version="0")
         assert read_history(str(database))[0].status == "running"
         journal.write(replace(journal.record, pid=1))
         assert read_history(str(database))[0].status == "interrupted"
