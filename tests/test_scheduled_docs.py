@@ -6,6 +6,7 @@ import configparser
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -15,6 +16,7 @@ from typing import get_args
 import duckdb
 import pytest
 
+from ingest.cli.ingest import ingest
 from ingest.events import Event
 from tests.support.documents import block, install, install_commands
 from tests.support.dump_sets import DATA
@@ -151,6 +153,14 @@ def test_the_statements_show_the_new_runs(host: Host) -> None:
             assert shell.execute("SELECT count(*) FROM largest_live_out()").fetchall() != [(0,)]
             if number < 4:
                 host.grow(number)
+
+
+def test_the_watch_is_spelled_as_the_command_takes_it(host: Host) -> None:
+    """The line asks for a watch; what one does is in tests/pipeline/test_watch.py."""
+    name, *arguments = shlex.split(block(DOCUMENT, "watch").replace("$DUMPS", str(host.dumps)))
+    with ingest.make_context(name, arguments) as context:
+        assert context.params["watch"]
+        assert context.params["paths"] == (str(host.dumps),)
 
 
 def test_the_commands_of_care_run(host: Host) -> None:

@@ -7,10 +7,11 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from ingest.cli.interrupts import stopping
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run
 from ingest.errors import ExitCode, XbufError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ingest.events import Event
     from ingest.pipeline.importer import ImportSummary, Progress
+    from ingest.pipeline.watch import ImportOptions
 
 
 @click.command(
@@ -73,6 +75,11 @@ if TYPE_CHECKING:
 @click.option(
     "--no-hlo", is_flag=True, help="Read only the texts of dumps: no HLO text, protobuf or profile."
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Go on importing what appears, until SIGINT (Ctrl-C) or SIGTERM: then once more, and end.",
+)
 @click.option("--dry-run", is_flag=True, help="Only report what would be read; write nothing.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -98,6 +105,7 @@ def ingest(
     fail_if_empty: bool,
     follow_symlinks: bool,
     no_hlo: bool,
+    watch: bool,
     dry_run: bool,
     format_: str,
     log_format: str,
@@ -112,31 +120,34 @@ def ingest(
     Example:
       xbuf-ingest /tmp/xla_dump --label jax=0.10.2
     """
-    from ingest.pipeline.importer import import_dumps
-
+    if watch and dry_run:
+        raise click.UsageError("--watch imports; --dry-run does not: give one of them")
     words = _Words(quiet, fail_if_empty)
+    options: ImportOptions = {
+        "labels": labels,
+        "label_from": label_from,
+        "jobs": jobs,
+        "rehash": rehash,
+        "replace_runs": replace,
+        "wait_seconds": wait,
+        "publish": publish,
+        "on_event": _log_json if log_format == "json" else words,
+    }
+    search = _Search(paths, database, not no_hlo, follow_symlinks)
+    has_bar = not quiet and log_format == "text" and sys.stderr.isatty()
+    found = rejected = 0
     try:
+        summaries = _watch(search, options, quiet) if watch else _once(search, options, dry_run, has_bar)
         try:
-            with _progress(not quiet and log_format == "text" and sys.stderr.isatty()) as progress:
-                summary = import_dumps(
-                    paths,
-                    database,
-                    labels=labels,
-                    label_from=label_from,
-                    jobs=jobs,
-                    rehash=rehash,
-                    replace_runs=replace,
-                    dry_run=dry_run,
-                    read_hlo=not no_hlo,
-                    follow_symlinks=follow_symlinks,
-                    wait_seconds=wait,
-                    publish=publish,
-                    progress=progress,
-                    on_event=_log_json if log_format == "json" else words,
-                )
+            for summary in summaries:
+                words.say_rest()
+                found += summary.found
+                rejected += summary.rejected
+                _print_summary(summary, format_, quiet)
+            if watch and not found and not quiet and log_format == "text":
+                say("no dump has appeared")
         finally:
             words.say_rest()
-        _print_summary(summary, format_, quiet)
     except KeyboardInterrupt as error:
         if log_format == "json":  # the last event has said why
             return ExitCode.INTERRUPTED
@@ -145,10 +156,52 @@ def ingest(
         if log_format == "json" and not isinstance(error, OutputError):
             return error.exit_code
         raise
-    is_empty = summary.found == summary.rejected
-    if summary.rejected > max_rejects or (fail_if_empty and is_empty):
+    if rejected > max_rejects or (fail_if_empty and found == rejected):
         return ExitCode.REJECTS
     return ExitCode.OK
+
+
+class _Search(NamedTuple):
+    """Where dumps are looked for, how, and where they go."""
+
+    paths: tuple[str, ...]
+    database: str
+    read_hlo: bool
+    follow_symlinks: bool
+
+
+def _once(search: _Search, options: ImportOptions, dry_run: bool, has_bar: bool) -> Iterator[ImportSummary]:
+    from ingest.pipeline.importer import import_dumps
+
+    with _progress(has_bar) as progress:
+        summary = import_dumps(
+            search.paths,
+            search.database,
+            read_hlo=search.read_hlo,
+            follow_symlinks=search.follow_symlinks,
+            dry_run=dry_run,
+            progress=progress,
+            **options,
+        )
+    yield summary
+
+
+def _watch(search: _Search, options: ImportOptions, quiet: bool) -> Iterator[ImportSummary]:
+    from ingest.pipeline.watch import watch
+
+    is_talkative = not quiet and options["on_event"] is not _log_json
+    notice = "stopping: one last look (once more to end at once)\n" if is_talkative else ""
+    with stopping(notice) as pause:
+        if is_talkative:
+            say(f"watching {', '.join(search.paths)}; Ctrl-C ends it")
+        yield from watch(
+            search.paths,
+            search.database,
+            pause=pause,
+            read_hlo=search.read_hlo,
+            follow_symlinks=search.follow_symlinks,
+            **options,
+        )
 
 
 def _print_summary(summary: ImportSummary, format_: str, quiet: bool) -> None:
@@ -220,6 +273,7 @@ class _Words:
         """Say what has been kept back."""
         for line in self._rest:
             say(line)
+        self._rest.clear()
 
 
 def _as_text(summary: ImportSummary) -> str:

@@ -8,10 +8,11 @@ signal itself is remembered. A second one ends the process at once, as a kill do
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Interrupts", "reading"]
+__all__ = ["Interrupts", "reading", "stopping"]
 
 
 class Interrupts:
@@ -91,3 +92,40 @@ def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyC
 def _stop(heard: int, connection: duckdb.DuckDBPyConnection) -> None:
     while os.read(heard, 1):
         connection.interrupt()
+
+
+@contextmanager
+def stopping(notice: str) -> Iterator[Callable[[float], bool]]:
+    """Let the first SIGINT or SIGTERM end what waits, and not the program; the next one acts as before.
+
+    Yields a function that waits up to so many seconds, and returns True once there was such a signal.
+
+    Args:
+        notice: written to stderr at the signal.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    heard, struck = os.pipe()
+    process = os.getpid()
+
+    def strike(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != process:
+            return  # a worker that was forked a moment ago
+        for one, handler in before.items():
+            signal.signal(one, handler)
+        os.write(struck, b".")
+        os.write(2, notice.encode())
+
+    def wait(seconds: float) -> bool:
+        # Not an Event, whose lock the main thread may hold when the handler would set it.
+        return bool(select.select([heard], [], [], seconds)[0])
+
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        signal.signal(number, strike)
+    try:
+        yield wait
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(heard)
+        os.close(struck)

@@ -66,7 +66,7 @@ from ingest.pipeline.journal import (
 )
 from ingest.pipeline.labels import Labelling, lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
-from ingest.pipeline.plan import as_reject, find_sets, plan_only, plan_tasks, search_events
+from ingest.pipeline.plan import Select, as_reject, find_sets, plan_only, plan_tasks, search_events
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.recorded import find_recorded
 from ingest.pipeline.records import Records
@@ -119,6 +119,7 @@ def import_dumps(
     follow_symlinks: bool = False,
     wait_seconds: float = 5.0,
     publish: str | os.PathLike[str] | None = None,
+    select: Select | None = None,
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> ImportSummary:
@@ -139,6 +140,7 @@ def import_dumps(
         follow_symlinks: follow links also where they lead out of the directories given.
         wait_seconds: how long to wait for another import, and for a process that writes to the database.
         publish: read-only snapshot to bring up to date at the end.
+        select: what of all that is found is to be imported; nothing else is looked at or reported.
         progress: called now and then.
         on_event: called with everything that a log should hold, as it happens.
 
@@ -163,7 +165,7 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return plan_only(names, target, rehash, read_hlo, follow_symlinks, started, emit)
+            return plan_only(names, target, rehash, read_hlo, follow_symlinks, select, started, emit)
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(
                 names,
@@ -172,6 +174,7 @@ def import_dumps(
                 replace_runs=replace_runs,
                 read_hlo=read_hlo,
                 follow_symlinks=follow_symlinks,
+                select=select,
             )
             run.read(jobs or default_jobs())
             run.load()
@@ -241,6 +244,7 @@ class _Import:
         replace_runs: bool,
         read_hlo: bool,
         follow_symlinks: bool,
+        select: Select | None,
     ) -> None:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
@@ -255,7 +259,9 @@ class _Import:
         parts = [part for one in self._pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
         self._state = self._look(records)
-        found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
+        found = find_sets(
+            names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks, select=select
+        )
         self._outcome.found = found.found
         recorded = find_recorded(records.open, found.sets, rehash=rehash)
         self._tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
@@ -265,7 +271,7 @@ class _Import:
         self._locked = records.locked
         known_from = "staging" if self._locked else "database"
         self._emit(Planned(found.found, len(self._tasks), len(self._pending), known_from))
-        for event in search_events(found, names):
+        for event in search_events(found, names, is_selection=select is not None):
             self._emit(event)
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(

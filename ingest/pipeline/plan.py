@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from ingest.display import display
@@ -19,28 +19,59 @@ from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
 from ingest.staging.task import Rejected, Task
 
-__all__ = ["as_reject", "find_sets", "plan_only", "plan_tasks", "search_events"]
+__all__ = ["Select", "as_reject", "find_sets", "plan_only", "plan_tasks", "search", "search_events"]
+
+Select = Callable[[Discovery], Discovery]
+"""Takes from what a search has found that which is to be imported."""
 
 
-def find_sets(names: Sequence[str], records: Records, *, read_hlo: bool, follow_symlinks: bool) -> Discovery:
-    """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage.
+def search(
+    names: Sequence[str],
+    known: Container[tuple[str, str]] = frozenset(),
+    *,
+    read_hlo: bool,
+    follow_symlinks: bool,
+) -> Discovery:
+    """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage, a profile is one.
+
+    Args:
+        names: directories and files.
+        known: files that were primary files before; see `discover`.
+        read_hlo: with the sidecar files of the dumps.
+        follow_symlinks: follow links also where they lead out of the directories given.
+    """
+    found = discover(names, known=known, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
+    sets = [
+        one if read_hlo else _without_sidecars(one)
+        for one in found.sets
+        if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
+    ]
+    return replace(found, sets=tuple(sets))
+
+
+def find_sets(
+    names: Sequence[str],
+    records: Records,
+    *,
+    read_hlo: bool,
+    follow_symlinks: bool,
+    select: Select | None = None,
+) -> Discovery:
+    """Find the dump sets as `search` does, with the modules of profiles in the place of these.
 
     Args:
         names: directories and files.
         records: where runs are recorded.
         read_hlo: with the sidecar files of the dumps.
         follow_symlinks: follow links also where they lead out of the directories given.
+        select: what of it is wanted; None for all.
     """
     roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
     renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
-    found = discover(names, known=renamed, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
+    found = search(names, renamed, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
+    if select is not None:
+        found = select(found)
     profiles = [one for one in found.sets if one.members[0].role == PROFILE]
-    sets = [
-        one if read_hlo else _without_sidecars(one)
-        for one in found.sets
-        if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
-    ]
-    found = replace(found, sets=tuple(sets))
     return _with_modules(found, profiles) if profiles else found
 
 
@@ -103,11 +134,19 @@ def _nothing_found(names: Sequence[str]) -> NothingFound:
     )
 
 
-def search_events(found: Discovery, names: Sequence[str]) -> Iterator[Event]:
-    """Yield what a log should hold of a search, besides its problems."""
+def search_events(
+    found: Discovery, names: Sequence[str], *, is_selection: bool = False
+) -> Iterator[Event]:
+    """Yield what a log should hold of a search, besides its problems.
+
+    Args:
+        found: what is to be imported.
+        names: directories and files that were searched.
+        is_selection: more than that was found, so that nothing left is no news.
+    """
     for one in found.left_out:
         yield LeftOut(one.path, one.message)
-    if not found.found:
+    if not found.found and not is_selection:
         yield _nothing_found(names)
 
 
@@ -126,16 +165,19 @@ def plan_only(
     rehash: bool,
     read_hlo: bool,
     follow_symlinks: bool,
+    select: Select | None,
     started: float,
     emit: Callable[[Event], None],
 ) -> ImportSummary:
     """Report what an import would read; nothing is locked or written."""
     records = Records(target)
-    found = find_sets(names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
+    found = find_sets(
+        names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks, select=select
+    )
     tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
     emit(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
-    for event in search_events(found, names):
+    for event in search_events(found, names, is_selection=select is not None):
         emit(event)
     for problem in problems:
         emit(set_rejected(problem))

@@ -233,8 +233,9 @@ def _context() -> ForkContext | SpawnContext:
 
 
 def _prepare() -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone."""
+    """Leave Ctrl-C to the parent, and SIGTERM that goes to all processes of a service; end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     # Rows are lists and tuples by the million, none of them in a cycle: to look for cycles took a tenth of
     # a worker's time.
     gc.freeze()

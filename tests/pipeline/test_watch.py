@@ -1,0 +1,248 @@
+"""What a watch imports, when, and how it ends."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Unpack
+
+import duckdb
+import pytest
+
+import ingest.staging.stage
+from ingest.database.import_lock import import_lock
+from ingest.errors import DatabaseLocked
+from ingest.pipeline.importer import import_dumps
+from ingest.pipeline.summary import ImportSummary
+from ingest.pipeline.watch import (
+    LONGEST_SECONDS,
+    PATIENCE_SECONDS,
+    QUIET_SECONDS,
+    ImportOptions,
+    watch,
+)
+from tests.support.dump_sets import DATA
+
+SEEDS = sorted((DATA / "seeds").iterdir())
+SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
+
+
+class Day:
+    """A clock that only moves while the watch waits, and what happens at which second of it."""
+
+    def __init__(self, folder: Path, ends: float, happenings: dict[float, Callable[[], object]]) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+        self.loaded_at: dict[float, ImportSummary] = {}
+        self._ends = ends
+        self._happenings = dict(sorted(happenings.items()))
+        self.dumps = folder / "dumps"
+        self.database = folder / "xbuf.duckdb"
+
+    def pause(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        self.now += seconds
+        for moment in [moment for moment in self._happenings if moment <= self.now]:
+            self._happenings.pop(moment)()
+        return self.now >= self._ends
+
+    def watch(self, **options: Unpack[ImportOptions]) -> list[ImportSummary]:
+        options["jobs"] = 1
+        for summary in watch(
+            self.dumps, self.database, pause=self.pause, clock=lambda: self.now, **options
+        ):
+            self.loaded_at[self.now] = summary
+        return list(self.loaded_at.values())
+
+
+@pytest.fixture
+def dumps(database: Path) -> Path:
+    """A directory without a dump, next to an empty database."""
+    folder = database.parent / "dumps"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def _only_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Imports report what they would load: a tenth of the time where only the moment matters."""
+    monkeypatch.setattr("ingest.pipeline.watch.import_dumps", partial(import_dumps, dry_run=True))
+
+
+@pytest.fixture(autouse=True)
+def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import need not wait before it looks at an unfinished dump again: nothing changes meanwhile."""
+    monkeypatch.setattr("ingest.pipeline.reading.RETRY_SECONDS", 0)
+
+
+def counts(summary: ImportSummary) -> tuple[int, int, int]:
+    return summary.loaded, summary.rejected, summary.unfinished
+
+
+def test_what_appears_is_imported_once_it_is_quiet(dumps: Path) -> None:
+    """One import for what was there, one for what came; none in between, and none at the end without news."""
+    shutil.copy(SEEDS[0], dumps)
+    day = Day(dumps.parent, 100, {50: lambda: shutil.copy(SEEDS[1], dumps)})
+    first, second = day.watch(labels={"job": "7"})
+    assert (counts(first), counts(second)) == ((1, 0, 0), (1, 0, 0))
+    early, late = day.loaded_at
+    assert QUIET_SECONDS <= early < 2 * QUIET_SECONDS
+    assert 50 + QUIET_SECONDS <= late < 50 + LONGEST_SECONDS + 2 * QUIET_SECONDS
+    with duckdb.connect(str(day.database), read_only=True) as connection:
+        assert connection.execute("SELECT found, loaded FROM imports").fetchall() == [(1, 1), (1, 1)]
+        assert connection.execute("SELECT count(*) FROM run_labels").fetchall() == [(2,)]
+
+
+def test_the_looks_become_rare_while_nothing_happens(dumps: Path) -> None:
+    """Half an hour without a dump: at most as many looks as the longest interval allows, and a few."""
+    day = Day(dumps.parent, 1800, {})
+    before = day.database.stat().st_mtime_ns
+    assert day.watch() == []
+    assert day.database.stat().st_mtime_ns == before
+    assert max(day.pauses) == LONGEST_SECONDS
+    assert len(day.pauses) < 1800 / LONGEST_SECONDS + 15
+
+
+@pytest.mark.usefixtures("_only_planned")
+def test_a_dump_is_not_read_while_it_grows(dumps: Path) -> None:
+    """Written in pieces a second apart, it is imported once, when it is whole."""
+    whole = SEEDS[2].read_bytes()
+    target = dumps / SEEDS[2].name
+    day = Day(
+        dumps.parent,
+        60,
+        {1.0 + n: lambda n=n: target.write_bytes(whole[: len(whole) * (n + 1) // 10]) for n in range(10)},  # type: ignore[misc]
+    )
+    [summary] = day.watch()
+    assert counts(summary) == (1, 0, 0)
+    assert min(day.loaded_at) >= 10 + QUIET_SECONDS
+
+
+def test_a_dump_whose_writer_pauses_is_not_rejected(dumps: Path) -> None:
+    """Cut off for longer than a dump is usually quiet: left as unfinished, then loaded when it is whole."""
+    whole = SEEDS[3].read_bytes()
+    target = dumps / SEEDS[3].name
+    target.write_bytes(whole[: len(whole) // 2])
+    day = Day(dumps.parent, 60, {30: lambda: target.write_bytes(whole)})
+    assert list(map(counts, day.watch())) == [(0, 0, 1), (1, 0, 0)]
+
+
+def test_a_damaged_dump_is_rejected_once(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody goes on with it: it is rejected after a while, and not tried again until it changes."""
+    damaged = SEEDS[0].read_text().replace("Total bytes used: ", "Total bytes used: 9")
+    target = dumps / SEEDS[0].name
+    target.write_text(damaged)
+    day = Day(dumps.parent, 400, {200: lambda: shutil.copy(SEEDS[0], target)})
+    monkeypatch.setattr(ingest.staging.stage, "RECENT_SECONDS", 3600)
+    watched = watch(dumps, day.database, pause=day.pause, clock=lambda: day.now, jobs=1)
+    assert counts(next(watched)) == (0, 0, 1)
+    assert day.now < PATIENCE_SECONDS
+    monkeypatch.setattr(ingest.staging.stage, "RECENT_SECONDS", 0)
+    assert counts(next(watched)) == (0, 1, 0)
+    assert day.now >= PATIENCE_SECONDS
+    assert list(map(counts, watched)) == [(1, 0, 0)]
+    assert day.now > 200
+
+
+@pytest.mark.usefixtures("_only_planned")
+def test_the_files_of_a_set_arrive_one_by_one(dumps: Path) -> None:
+    """Values without their primary file are no reject as long as it may still come."""
+    files = sorted(SPLIT.iterdir(), reverse=True)[1:4]
+    assert [name.stem.rpartition("-")[2] for name in files] == ["range", "assignment", "values"]
+    day = Day(
+        dumps.parent,
+        60,
+        {1.0 + n: lambda file=file: shutil.copy(file, dumps) for n, file in enumerate(files)},  # type: ignore[misc]
+    )
+    [summary] = day.watch()
+    assert (summary.loaded, summary.rejected) == (summary.found, 0)
+
+
+@pytest.mark.usefixtures("_only_planned")
+def test_the_end_takes_along_what_is_new(dumps: Path) -> None:
+    """What appeared a moment before the end is imported, too."""
+    day = Day(dumps.parent, 20, {19: lambda: shutil.copy(SEEDS[0], dumps)})
+    assert list(map(counts, day.watch())) == [(1, 0, 0)]
+
+
+@pytest.mark.usefixtures("_only_planned")
+def test_a_directory_that_is_cleared_is_waited_for(dumps: Path) -> None:
+    """A job that removes its directory and makes it again does not end the watch."""
+
+    def come_back() -> None:
+        dumps.mkdir()
+        shutil.copy(SEEDS[1], dumps)
+
+    shutil.copy(SEEDS[0], dumps)
+    day = Day(dumps.parent, 100, {20: lambda: shutil.rmtree(dumps), 60: come_back})
+    assert list(map(counts, day.watch())) == [(1, 0, 0), (1, 0, 0)]
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_a_database_that_is_held_is_waited_for_to_the_end(dumps: Path, released: bool) -> None:
+    """Loaded when the holder has gone; refused at the end when it has not."""
+    shutil.copy(SEEDS[0], dumps)
+    with ExitStack() as holder:
+        holder.enter_context(import_lock(str(dumps.parent / "xbuf.duckdb")))
+        day = Day(dumps.parent, 100, {40: holder.close} if released else {})
+        if released:
+            assert list(map(counts, day.watch(wait_seconds=0))) == [(1, 0, 0)]
+        else:
+            with pytest.raises(DatabaseLocked):
+                day.watch(wait_seconds=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_after_a_last_look(dumps: Path, number: signal.Signals) -> None:
+    """All is imported, the exit code is that of an import, and nothing is left of the lock."""
+    shutil.copy(SEEDS[0], dumps)
+    code = "from ingest.cli.entry import xbuf_ingest as main; main()"
+    database = dumps.parent / "xbuf.duckdb"
+    arguments = [str(dumps), "--db", str(database), "--watch", "--jobs", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("1 dumps found: 1 loaded")
+        shutil.copy(SEEDS[1], dumps)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "1 loaded" in out
+    assert err.splitlines()[-1] == "stopping: one last look (once more to end at once)"
+    with duckdb.connect(str(database), read_only=True) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(2,)]
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_an_import_as_ever(dumps: Path) -> None:
+    """During the last look it is an interruption like any other."""
+    code = (
+        "import os, signal, ingest.pipeline.importer as importer\n"
+        "real, calls = importer.read_tasks, []\n"
+        "def struck(*arguments, **options):\n"
+        "    calls.append(1)\n"
+        "    if len(calls) == 2: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(*arguments, **options)\n"
+        "importer.read_tasks = struck\n"
+        "from ingest.cli.entry import xbuf_ingest as main; main()"
+    )
+    shutil.copy(SEEDS[0], dumps)
+    arguments = [str(dumps), "--db", str(dumps.parent / "xbuf.duckdb"), "--watch", "--jobs", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        shutil.copy(SEEDS[1], dumps)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert err.splitlines()[-1] == "interrupted; 1 dump was loaded"
