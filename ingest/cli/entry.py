@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -14,6 +15,7 @@ def _end(number: int, frame: object) -> None:
 
 
 signal.signal(signal.SIGINT, _end)
+gc.disable()  # 4 ms of looks for garbage while modules are imported, which make none; `run` enables it
 
 
 def xbuf() -> None:

@@ -8,7 +8,6 @@ signal itself is remembered. A second one ends the process at once, as a kill do
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import threading
@@ -103,6 +102,8 @@ def stopping(notice: str) -> Iterator[Callable[[float], bool]]:
     Args:
         notice: written to stderr at the signal.
     """
+    import select
+
     numbers = (signal.SIGINT, signal.SIGTERM)
     heard, struck = os.pipe()
     process = os.getpid()

@@ -5,13 +5,12 @@ stdout carries results only. Exit codes are those of `ingest.errors.ExitCode`; e
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-import traceback
 from typing import Final, NoReturn
 
 import click
-from click.shell_completion import shell_complete
 
 from ingest.cli.interrupts import Interrupts
 from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
@@ -67,6 +66,7 @@ def run(command: click.Command) -> NoReturn:
     """Run a command as a program: every end has one line and a documented exit code."""
     interrupts = Interrupts()
     interrupts.watch()
+    gc.enable()
     prepare_streams()
     code: object = ExitCode.OK
     failure: BaseException | None = None
@@ -86,6 +86,8 @@ def run(command: click.Command) -> NoReturn:
         _end_now(ExitCode.INTERRUPTED)
     elif failure is not None:
         code = _report(failure)
+    # The interpreter looks for cycles in all that is imported once more as it ends: 8 to 45 ms.
+    gc.freeze()
     sys.exit(int(code) if isinstance(code, int) else 0)
 
 
@@ -94,6 +96,8 @@ def _call(command: click.Command) -> object:
     name = command.name or ""
     variable = f"_{name}_COMPLETE".replace("-", "_").upper()
     if instruction := os.environ.get(variable):
+        from click.shell_completion import shell_complete
+
         return shell_complete(command, {}, name, variable, instruction)
     with command.make_context(name, sys.argv[1:]) as context:
         return command.invoke(context)
@@ -133,6 +137,8 @@ def _report(failure: BaseException) -> int:
             say(f"error: internal: {_place(failure)}; please report it. XBUF_TRACEBACK=1 shows all of it")
             code = ExitCode.DATABASE
     if os.environ.get("XBUF_TRACEBACK"):
+        import traceback
+
         traceback.print_exception(failure)
     if isinstance(failure, OutputError):
         abandon_stdout()
@@ -141,6 +147,8 @@ def _report(failure: BaseException) -> int:
 
 def _place(failure: BaseException) -> str:
     """Name an error that nobody expected, and the line of ours that it came from."""
+    import traceback
+
     first = str(failure).strip().partition("\n")[0]
     where = traceback.extract_tb(failure.__traceback__)
     ours = next((frame for frame in reversed(where) if f"{os.sep}ingest{os.sep}" in frame.filename), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -52,6 +51,8 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
             close = get_close_matches(args[0], _COMMANDS, 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             ctx.fail(f"No such command '{args[0]}'.{hint}")

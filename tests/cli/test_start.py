@@ -1,0 +1,35 @@
+"""What a program imports before it knows what is asked of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(("program", "module"), [("xbuf", "xbuf"), ("xbuf_ingest", "ingest")])
+def test_the_help_imports_little_but_click(program: str, module: str) -> None:
+    """Nothing of the library, and no module of Python's that only errors or completion need."""
+    code = (
+        "import atexit, sys\n"
+        f"from ingest.cli.entry import {program} as main\n"
+        "sys.argv[1:] = ['--help']\n"
+        "atexit.register(lambda: print(*sorted(sys.modules), file=sys.stderr))\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(done.stderr.split())
+    assert "Options:" in done.stdout
+    assert {name for name in imported if name.startswith("ingest.")} == {
+        "ingest.cli",
+        "ingest.cli.entry",
+        "ingest.cli.interrupts",
+        "ingest.cli.streams",
+        "ingest.cli.terminal",
+        f"ingest.cli.{module}",
+        "ingest.errors",
+        "ingest.version",
+    }
+    spared = {"asyncio", "click.shell_completion", "difflib", "duckdb", "select", "traceback"}
+    assert imported & spared == set()
