@@ -18,7 +18,7 @@ from ingest.version import VERSION
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("ingest", "migrations", "queries", "tests", "docs", "benchmarks")
+SOURCES = ("ingest", "migrations", "queries", "tests", "docs", "benchmarks", "xbuf")
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -73,19 +73,20 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def test_the_wheel_carries_package_migrations_and_queries(built: Path) -> None:
-    """Every file of the three folders is in the package, and nothing else but the metadata."""
+    """Every file of the folders is in a package, and nothing else but the metadata."""
     expected = set()
     for folder, target in (
         ("ingest", "ingest"),
         ("migrations", "ingest/migrations"),
         ("queries", "ingest/queries"),
+        ("xbuf", "xbuf"),
     ):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 expected.add(f"{target}/{path.relative_to(ROOT / folder).as_posix()}")
     found = {name for name in contents(built / wheel_name()) if ".dist-info/" not in name}
     assert found == expected
-    assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_tables.py"} <= found
+    assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_tables.py", "xbuf/py.typed"} <= found
 
 
 def test_the_sdist_builds_the_same_wheel(built: Path) -> None:

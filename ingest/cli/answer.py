@@ -128,29 +128,13 @@ def answer(
 
     Raises what `run_query` and `Output.write` raise.
     """
-    from ingest.query.comparison import describe_comparison
-    from ingest.query.run import count_derived, count_lacking, count_rows, run_query, why_empty
+    from ingest.query.remarks import remarks
+    from ingest.query.run import run_query
 
     given = dict(values)
     written = output.write(run_query(connection, saved, given, unsafe=unsafe), database)
-    if written.rows == 0:
-        say(why_empty(connection, saved, given))
-        return written
-    top = given.get("top")
-    if isinstance(top, int) and written.rows >= top:
-        total = count_rows(connection, saved, {**given, "top": None})
-        if total is None:
-            say(f"{written.rows:,} rows, maybe more; --top 0 for all")
-        elif total > written.rows:
-            say(f"{written.rows:,} of {total:,} rows; --top 0 for all")
-    lacking = count_lacking(connection, saved, given)
-    if lacking is not None:
-        say(f"{lacking.runs} of {lacking.selected} selected runs have no {lacking.what} and are left out")
-    if derived := count_derived(connection, saved, given):
-        runs = f"{derived.runs} of {derived.selected} selected runs"
-        say(f"{derived.what} of {runs} are derived from the HLO module")
-    if compared := describe_comparison(connection, saved, given):
-        say(compared)
+    for remark in remarks(connection, saved, given, written.rows, all_rows="--top 0 for all"):
+        say(remark)
     return written
 
 
