@@ -113,14 +113,15 @@ _table(
     Column(
         "uses_from",
         "VARCHAR",
-        "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module); NULL "
-        "where they are not known.",
+        "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module), "
+        "approximate (derived from an HLO text that leaves instructions out); NULL where they are not known.",
     ),
     Column(
         "ranges_from",
         "VARCHAR",
         "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and "
-        "its schedule); NULL where they are not known.",
+        "its schedule), approximate (derived from an HLO text that leaves instructions out, so slots have "
+        "other numbers); NULL where they are not known.",
     ),
     Column("profile_host", "VARCHAR", "Machine whose profile the run was found in; NULL for dumps."),
     Column("device_type", "VARCHAR", "Device that was profiled, as the profiler names it; NULL for dumps."),

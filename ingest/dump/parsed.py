@@ -13,8 +13,8 @@ from ingest.dump.sections import Section
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.measure import Intervals, Liveness
 
-Origin = Literal["dump", "hlo"]
-"""The dump's own text, or derived from the HLO module."""
+Origin = Literal["dump", "hlo", "approximate"]
+"""The dump's own text, or derived from the HLO module; approximate where its text leaves something out."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 from ingest.dump.instructions import unescape
 from ingest.hlo.records import Alias, Donor, ModuleHeader, SourceFrame
 
-__all__ = ["parse_aliases", "parse_donors", "parse_frames", "parse_header"]
+__all__ = ["attribute", "parse_aliases", "parse_donors", "parse_frames", "parse_header"]
 
 _NAME: Final = re.compile(r"HloModule ([^\s,]+)")
 # A string that nothing ends reaches to the end of the text.
@@ -71,6 +71,11 @@ def parse_aliases(text: str) -> tuple[Alias, ...]:
 def parse_donors(text: str) -> tuple[Donor, ...]:
     """Return the parts of parameters in `{ (0, {}), (2, {1}) }`."""
     return tuple(Donor(int(number), index.replace(" ", "")) for number, index in _DONOR.findall(text))
+
+
+def attribute(text: str, name: str) -> str | None:
+    """Return one of the attributes `, key=value` of a text that starts with them; None if it lacks it."""
+    return _attributes(text, 0).get(name)
 
 
 def _attributes(text: str, start: int) -> dict[str, str]:

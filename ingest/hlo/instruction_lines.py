@@ -13,8 +13,9 @@ from sys import intern
 from typing import Final
 
 from ingest.dump.instructions import parse_instruction, unescape
+from ingest.hlo.header import attribute, parse_aliases
 from ingest.hlo.program import attributes_without_names, contents_of
-from ingest.hlo.records import InstructionColumns
+from ingest.hlo.records import InPlace, InstructionColumns, Links
 
 __all__ = ["InstructionScanner", "Problem", "last_instruction"]
 
@@ -42,6 +43,9 @@ _PARENTHESIS: Final = re.compile(r"[()]")
 # `%x#1` is element 1 of the tuple x: since jaxlib 0.11 the text leaves out most get-tuple-elements.
 _PERCENT: Final = re.compile(r"%([^\s,(){}#]+)")
 _ELEMENT: Final = re.compile(r"#[0-9#]+")
+_OPERAND_ELEMENT: Final = re.compile(r"%[^\s,(){}#]+((?:#[0-9]{1,9})*+)", re.ASCII)
+_TUPLE_INDEX: Final = re.compile(r", index=([0-9]{1,9})(?![0-9])", re.ASCII)
+_IN_PLACE: Final = "output_to_operand_aliasing"
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
 _LITERAL: Final = frozenset({"constant", "parameter", "iota"})
 """Opcodes in whose parentheses stand no operands."""
@@ -105,9 +109,15 @@ class InstructionScanner:
     `contents` runs parallel: what each instruction is, for `ingest.hlo.program`.
     """
 
-    def __init__(self, problem: Problem, spend: Callable[[int, int], None]) -> None:
-        """Take what is called for each problem, and for the records and small parts that are kept."""
+    def __init__(
+        self, problem: Problem, spend: Callable[[int, int], None], *, with_links: bool = False
+    ) -> None:
+        """Take what is called for each problem, and for the records and small parts that are kept.
+
+        With `with_links`, `links` is filled too.
+        """
         self.columns = InstructionColumns()
+        self.links = Links() if with_links else None
         self._spend = spend
         self.contents: list[bytes] = []
         self._channels: dict[str, int] = {}
@@ -157,7 +167,41 @@ class InstructionScanner:
         columns.stack_frame_id += map(self._numbers.__getitem__, frames)
         columns.called_computations += [_called(head) if "=" in head else () for head in heads]
         self._repair(first, heads, tails)
+        if self.links is not None:
+            self._link(self.links, first, opcodes, operands, heads, tails)
         self.contents += map(self._content, opcodes, shapes, operands, heads, tails)
+
+    def _link(
+        self,
+        links: Links,
+        first: int,
+        opcodes: Sequence[str],
+        operands: Sequence[str],
+        heads: Sequence[str],
+        tails: Sequence[str],
+    ) -> None:
+        """Take what leads from these instructions to others."""
+        for row, (opcode, text) in enumerate(zip(opcodes, operands, strict=True), first):
+            if opcode == "parameter":
+                if text.isdecimal() and len(text) < 10 and (number := int(text)):
+                    links.numbers[row] = number
+            elif opcode == "get-tuple-element":
+                found = _TUPLE_INDEX.search(heads[row - first])
+                if found and (number := int(found[1])):
+                    links.numbers[row] = number
+            if "#" in text and opcode not in _LITERAL:
+                elements = _elements(text)
+                if any(elements):
+                    self._spend(0, sum(map(len, elements)))
+                    links.elements[row] = elements
+        for row, (head, tail) in enumerate(zip(heads, tails, strict=True), first):
+            if _IN_PLACE in head or _IN_PLACE in tail:
+                pairs = parse_aliases(attribute(head + tail, _IN_PLACE) or "")
+                self._spend(len(pairs), 0)
+                links.in_place[row] = tuple(
+                    InPlace(one.parameter_number, _index(one.parameter_index), _index(one.output_index))
+                    for one in pairs
+                )
 
     def _content(self, opcode: str, shape: str, operands: str, head: str, tail: str) -> bytes:
         """Return what an instruction is, names and numbers aside."""
@@ -232,6 +276,19 @@ def _operands(text: str) -> tuple[str, ...]:
         # Shapes before names without `%`: XLA's parser reads that, no release prints it.
         return tuple(part.rpartition(" ")[2] for part in _split_top_level(text))
     return tuple(_ELEMENT.sub("", text).split(", "))
+
+
+def _elements(text: str) -> tuple[tuple[int, ...], ...]:
+    """Return for each operand which part it is of the instruction named; () for the whole."""
+    if "%" in text:
+        parts = _OPERAND_ELEMENT.findall(text)
+    else:
+        parts = [part[len(part.partition("#")[0]) :] for part in _INDEX_COMMENT.sub("", text).split(", ")]
+    return tuple(tuple(map(int, part.split("#")[1:])) for part in parts)
+
+
+def _index(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.strip("{}").split(",") if number)
 
 
 def _split_top_level(text: str) -> list[str]:

@@ -14,8 +14,9 @@ protobuf of a scheduled module implies them; the rules are those of `HloLiveRang
   is live throughout.
 * Values of one buffer take turns: each ends where the next one starts.
 
-These are the rules of the releases up to jaxlib 0.12. Sources of 2026 also let the values of an asynchronous
-computation start with the computation around it; no release with that was seen.
+These are the rules of the releases up to jaxlib 0.12, but that on GPU the result of an asynchronous
+computation starts at its async-start since 0.11.1. Sources of late 2026 let the values of such a computation
+start with the computation around it; no release with that was seen.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ingest.hlo.fields import as_index
-from ingest.hlo.module import Module
-from ingest.hlo.positions import Place
-from ingest.hlo.records import Alias, InstructionColumns
+from ingest.hlo.graph import Graph, Index, Place
+from ingest.hlo.records import Alias
 
 __all__ = ["Lifetimes", "Schedule", "Use", "derive_lifetimes", "flatten_schedule"]
 
@@ -61,7 +61,7 @@ class Use(NamedTuple):
 
     row: int
     operand: int
-    part: tuple[int, ...]
+    part: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Lifetimes:
     ranges: Mapping[int, tuple[int, int]]
 
 
-def flatten_schedule(module: Module) -> Schedule | None:
+def flatten_schedule(module: Graph) -> Schedule | None:
     """Return the order in which the whole module runs; None if its entry computation has no schedule."""
     order, opcodes, called = module.scheduled_rows, module.columns.opcode, module.columns.called_computations
     entry = module.entry_computation
@@ -118,7 +118,7 @@ class _Begin(NamedTuple):
 
 
 def derive_lifetimes(
-    module: Module,
+    module: Graph,
     schedule: Schedule | None,
     positions: Mapping[int, Sequence[Place]],
     shared: Iterable[tuple[int, int]],
@@ -133,14 +133,10 @@ def derive_lifetimes(
         shared: pairs of values that lie in one buffer.
         aliases: donated parameters, from the module's header.
     """
-    users: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for row in range(len(module.columns)):
-        for number, operand in enumerate(module.operand_rows(row)):
-            users[operand].append((row, number))
-    uses = {value: _uses(module.columns, places, users) for value, places in positions.items()}
+    uses = {value: _uses(module, places) for value, places in positions.items()}
     ranges: dict[int, tuple[int, int]] = {}
     if schedule is not None:
-        rules = _RangeRules(module, schedule, users, aliases)
+        rules = _RangeRules(module, schedule, aliases)
         for value, places in positions.items():
             if places[0].row in schedule.slots:
                 ranges[value] = rules.range(places, uses[value])
@@ -148,34 +144,31 @@ def derive_lifetimes(
     return Lifetimes(uses, ranges)
 
 
-def _uses(
-    columns: InstructionColumns, places: Sequence[Place], users: Mapping[int, Sequence[tuple[int, int]]]
-) -> tuple[Use, ...]:
-    roots = {place.row for place in places if columns.is_root[place.row]}
+def _uses(module: Graph, places: Sequence[Place]) -> tuple[Use, ...]:
+    columns, users = module.columns, module.users
+    names, opcodes, is_root = columns.instruction, columns.opcode, columns.is_root
+    roots = {place.row for place in places if is_root[place.row]}
     found: list[Use] = []
-    for row, part in places:
-        for user, operand in users.get(row, ()):
-            opcode = columns.opcode[user]
+    for row, whole in places:
+        for user, operand, taken in users.get(names[row], ()):
+            if taken and whole[: len(taken)] != taken:
+                continue
+            part = whole[len(taken) :] if taken else whole
+            opcode = opcodes[user]
             reads = not part if opcode in _TOP_LEVEL_ONLY else opcode not in _TRANSPARENT
             if reads or user in roots:
                 found.append(Use(user, operand, part))
-    return tuple(sorted(found))
+    found.sort()
+    return tuple(found)
 
 
 class _RangeRules:
     """The rules for the range of one value, with what they need of the module."""
 
-    def __init__(
-        self,
-        module: Module,
-        schedule: Schedule,
-        users: Mapping[int, Sequence[tuple[int, int]]],
-        aliases: Iterable[Alias],
-    ) -> None:
+    def __init__(self, module: Graph, schedule: Schedule, aliases: Iterable[Alias]) -> None:
         self._module = module
         self._columns = module.columns
         self._schedule = schedule
-        self._users = users
         self._donated = {(alias.parameter_number, alias.parameter_index) for alias in aliases}
         self._async_ends: dict[str, int | None] = {}
 
@@ -221,8 +214,8 @@ class _RangeRules:
             seen: set[int] = set()
             while row is not None and row not in seen and opcodes[row] != "async-done":
                 seen.add(row)
-                users = (user for user, _ in self._users.get(row, ()))
-                row = next((user for user in users if opcodes[user] in _ASYNC_CHAIN), None)
+                users = self._module.users.get(self._columns.instruction[row], ())
+                row = next((user.row for user in users if opcodes[user.row] in _ASYNC_CHAIN), None)
             self._async_ends[outermost] = None if row is None else self._schedule.slots.get(row)
         return self._async_ends[outermost]
 
@@ -238,7 +231,7 @@ def _take_turns(ranges: dict[int, tuple[int, int]], shared: Iterable[tuple[int, 
         return value
 
     for value, other in shared:
-        leader[find(value)] = find(other)
+        leader[find(value)] = leader.setdefault(find(other), find(other))
     buffers: defaultdict[int, list[int]] = defaultdict(list)
     for value in ranges:
         if value in leader:

@@ -7,13 +7,14 @@ instructions where later ones give the id.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, Final
 
 from ingest.hlo import messages
 from ingest.hlo.assignment import ScheduledComputation
+from ingest.hlo.graph import Graph, Index
 from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.program import program_sha256
 from ingest.hlo.records import InstructionColumns
@@ -23,31 +24,27 @@ __all__ = ["Module"]
 
 _LOCAL: Final = 0xFFFF_FFFF
 _MAX_PROBLEMS: Final = 20
-_NESTED: Final = ("(", "b(")
-"""Starts of shapes that have parts: tuples and buffers."""
-_TOP: Final[tuple[tuple[int, ...], ...]] = ((),)
 
 
-class Module:
+class Module(Graph):
     """A module whose instructions can be found by id or name.
 
     Attributes:
-        columns: its instructions in the order of the file.
         problems: what does not fit together, as sentences; at most 20.
     """
 
     def __init__(self, reader: ModuleReader) -> None:
+        super().__init__()
         self._reader = reader
         self.columns = reader.columns
+        self.numbers = reader.numbers
         self.problems: list[str] = []
         self._row_of_id = {id_: row for row, id_ in enumerate(reader.ids)}
         if len(self._row_of_id) < len(reader.ids):
             self.problem(f"{len(reader.ids) - len(self._row_of_id)} instructions have the id of another one")
         self._parts: dict[tuple[bytes, tuple[int, ...], bool], str | None] = {}
-        self._indexes: dict[bytes, tuple[tuple[int, ...], ...]] = {}
+        self._indexes: dict[bytes, tuple[Index, ...]] = {}
         self._parsed: dict[bytes, Any] = {}
-        self._part_sets: dict[bytes, frozenset[tuple[int, ...]]] = {}
-        self._branches: dict[int, dict[str, int]] = {}
         self._name_columns()
 
     def problem(self, message: str) -> None:
@@ -57,7 +54,7 @@ class Module:
 
     def row_of(self, id_: int, name: str = "") -> int | None:
         """Return the row of an instruction by its name if it has one, else by its id."""
-        return self._row_of_name.get(name) if name else self._row_of_id.get(id_)
+        return self.row_of_name.get(name) if name else self._row_of_id.get(id_)
 
     def part_text(self, row: int, index: Sequence[int], *, layout: bool = True) -> str | None:
         """Return the text of an instruction's shape at a ShapeIndex; None if it has no such part."""
@@ -70,20 +67,7 @@ class Module:
             self._reader.count(0, len(text or ""))
         return self._parts[key]
 
-    def has_part(self, row: int, index: tuple[int, ...]) -> bool:
-        """Return whether an instruction's result has a part at a ShapeIndex."""
-        if not index or not self.columns.shape[row].startswith(_NESTED):
-            return not index
-        data = self._reader.raw_shapes[row]
-        parts = self._part_sets.get(data)
-        if parts is None:
-            parts = self._part_sets[data] = frozenset(self.indexes(row))
-        return index in parts
-
-    def indexes(self, row: int) -> tuple[tuple[int, ...], ...]:
-        """Return every ShapeIndex of an instruction's result, parents before their parts."""
-        if not self.columns.shape[row].startswith(_NESTED):
-            return _TOP
+    def _nested_indexes(self, row: int) -> tuple[Index, ...]:
         data = self._reader.raw_shapes[row]
         found = self._indexes.get(data)
         if found is None:
@@ -92,67 +76,10 @@ class Module:
         self._reader.count(len(found), len(found) * len(found[-1]))
         return found
 
-    def operand_rows(self, row: int) -> list[int]:
-        """Return the rows of all operands of an instruction."""
-        row_of = self._row_of_name
-        return [row_of[name] for name in self.columns.operands[row]]
-
-    def operand_count(self, row: int) -> int:
-        """Return how many operands an instruction has."""
-        return len(self.columns.operands[row])
-
-    def operand_row(self, row: int, number: int) -> int | None:
-        """Return the row of one operand of an instruction; None if it has fewer."""
-        operands = self.columns.operands[row]
-        return self._row_of_name[operands[number]] if number < len(operands) else None
-
-    def parameter_rows(self, computation: str | None) -> Mapping[int, int]:
-        """Return the row of each parameter of a computation by its number."""
-        return self._parameter_rows.get(computation or "", {})
-
-    def branch_number(self, row: int, computation: str) -> int:
-        """Return which of the computations that an instruction calls this one is."""
-        called = self._branches.get(row)
-        if called is None:
-            names = self.columns.called_computations[row]
-            called = self._branches[row] = {name: at for at, name in reversed(list(enumerate(names)))}
-        return called[computation]
-
-    def parameter_number(self, row: int) -> int:
-        """Return the number of a parameter."""
-        return self._reader.numbers.get(row, 0)
-
-    def tuple_index(self, row: int) -> int:
-        """Return which element a get-tuple-element takes."""
-        return self._reader.numbers.get(row, 0)
-
     @cached_property
     def has_split_ids(self) -> bool:
         """Ids hold the computation's in their upper half: written by jaxlib 0.7.2 or later."""
         return any(id_ > _LOCAL for id_ in self._reader.ids)
-
-    @cached_property
-    def _parameter_rows(self) -> dict[str, dict[int, int]]:
-        found: dict[str, dict[int, int]] = {}
-        computations, numbers = self.columns.computation, self._reader.numbers
-        for row in [row for row, opcode in enumerate(self.columns.opcode) if opcode == "parameter"]:
-            found.setdefault(computations[row], {})[numbers.get(row, 0)] = row
-        return found
-
-    @cached_property
-    def root_rows(self) -> dict[str, int]:
-        """Row of the root of each computation."""
-        columns = self.columns
-        return {columns.computation[row]: row for row, is_root in enumerate(columns.is_root) if is_root}
-
-    @cached_property
-    def caller_rows(self) -> dict[str, int]:
-        """Row of the first instruction that calls each computation."""
-        callers: dict[str, int] = {}
-        for row, called in enumerate(self.columns.called_computations):
-            for name in called:
-                callers.setdefault(name, row)
-        return callers
 
     def _shape(self, row: int) -> Any:
         data = self._reader.raw_shapes[row]
@@ -213,10 +140,6 @@ class Module:
         """Names of the conditions and bodies of loops."""
         rows = zip(self.columns.opcode, self.columns.called_computations, strict=True)
         return frozenset(name for opcode, called in rows if opcode == "while" for name in called)
-
-    @cached_property
-    def _row_of_name(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self.columns.instruction)}
 
     def _name_columns(self) -> None:
         """Fill the columns that hold names of other instructions and of computations."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from ingest.hlo.assignment import (
@@ -15,10 +14,10 @@ from ingest.hlo.assignment import (
     ProtoValue,
 )
 from ingest.hlo.assignment_proto import AssignmentReader, RawAllocation
+from ingest.hlo.derivation import Derivation
 from ingest.hlo.fields import as_index, as_text
-from ingest.hlo.live_ranges import derive_lifetimes, flatten_schedule
+from ingest.hlo.graph import Place
 from ingest.hlo.module import Module
-from ingest.hlo.positions import Place, Places
 from ingest.hlo.records import Alias
 from ingest.hlo.shape_text import dtype_of
 
@@ -54,7 +53,7 @@ class Placement:
             for buffer, place in self._buffers
             if place.row is not None
         }
-        self._places = Places(module, self._definitions)
+        self._derivation = Derivation(module, self._definitions)
 
     def values(self) -> Iterator[ProtoValue]:
         """Yield the values that have an allocation, by ascending id."""
@@ -71,20 +70,7 @@ class Placement:
 
     def positions(self) -> Iterator[ProtoPosition]:
         """Yield where values appear, ordered by value, each value's defining place first."""
-        names = self._module.columns.instruction
-        for value, places in sorted(self._places_of.items()):
-            yield ProtoPosition(value, names[places[0].row], as_index(places[0].part))
-            for place in sorted(places[1:]):
-                yield ProtoPosition(value, names[place.row], as_index(place.part))
-
-    @cached_property
-    def _places_of(self) -> dict[int, list[Place]]:
-        """Where each value appears, the defining place first."""
-        found = {value: [place] for place, value in self._definitions.items()}
-        for place, value in self._places.all():
-            if place != found[value][0]:
-                found[value].append(place)
-        return found
+        return self._derivation.positions()
 
     def lifetimes(self, aliases: Iterable[Alias]) -> DerivedLifetimes:
         """Derive uses, schedule and live ranges.
@@ -92,22 +78,10 @@ class Placement:
         Args:
             aliases: donated parameters, from the module's header.
         """
-        positions = self._places_of
-        pairs = (
+        shared = (
             (alias.value_id, alias.alias_id) for alias in self.buffer_aliases() if alias.alias_id is not None
         )
-        shared = [pair for pair in pairs if pair[0] in positions]
-        schedule = flatten_schedule(self._module)
-        found = derive_lifetimes(self._module, schedule, positions, shared, aliases)
-        names = self._module.columns.instruction
-        return DerivedLifetimes(
-            {
-                value: tuple((names[use.row], use.operand, as_index(use.part)) for use in uses)
-                for value, uses in found.uses.items()
-            },
-            None if schedule is None else tuple(names[row] for row in schedule.rows),
-            found.ranges,
-        )
+        return self._derivation.lifetimes(shared, aliases)
 
     def buffer_aliases(self) -> Iterator[BufferAlias]:
         """Yield the pairs of values that share a buffer, as written."""
@@ -123,7 +97,7 @@ class Placement:
         """Yield the allocations as written: by ascending index."""
         module = self._module
         root = module.root_rows.get(module.entry_computation or "")
-        output = None if root is None else self._places.value_at(root)
+        output = None if root is None else self._derivation.places.value_at(root)
         holder, _ = self._reader.assigned.get(-1 if output is None else output, (None, None))
         parameters = module.parameter_rows(module.entry_computation)
         tells_aliased = self._reader.tells_aliased()

@@ -7,14 +7,13 @@ place has exactly one place that it comes from, so that it leads step by step to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final
 
-from ingest.hlo.module import Module
+from ingest.hlo.graph import Graph, Index, Place
 
-__all__ = ["Place", "Places"]
-
-Index = tuple[int, ...]
+__all__ = ["Places"]
 
 _SAME_INDEX: Final = frozenset(
     {"bitcast", "while", "optimization-barrier", "opt-barrier", "domain", "add-dependency", "async-update"}
@@ -28,22 +27,22 @@ _SECOND_PART: Final = frozenset({"async-done", "all-gather-done", "collective-pe
 _FIRST_PART_IS_OPERAND: Final = frozenset({"all-gather-start", "collective-permute-start", "send"})
 """Opcodes whose part {0} is their operand, or the tuple of their operands."""
 
-
-class Place(NamedTuple):
-    """A part of an instruction's result."""
-
-    row: int
-    part: Index
+_RUNNING: Final = frozenset({"call", "while", "conditional", "async-start"})
+"""Opcodes that run other computations step by step."""
 
 
 class Places:
-    """Places of a module and the values that appear there."""
+    """Places of a module and the values that appear there.
 
-    def __init__(self, module: Module, definitions: dict[Place, int]) -> None:
+    Attributes:
+        computations: those that define values or hand them on; bodies of fusions do not.
+    """
+
+    def __init__(self, module: Graph, definitions: Mapping[Place, int]) -> None:
         """Take a module and the value that is defined at each defining place."""
         self._module = module
         self._values: dict[Place, int | None] = dict(definitions)
-        self._computations = {module.columns.computation[place.row] for place in definitions}
+        self.computations = _run_by(module, {module.columns.computation[place.row] for place in definitions})
 
     def value_at(self, row: int, index: Index = ()) -> int | None:
         """Return the value that appears at a place; None if it cannot be worked out."""
@@ -64,7 +63,7 @@ class Places:
         """Yield every place of a value, in the order of instructions and of their parts."""
         for row, computation in enumerate(self._module.columns.computation):
             # Bodies of fusions have no values.
-            if computation in self._computations:
+            if computation in self.computations:
                 for index in self._module.indexes(row):
                     value = self.value_at(row, index)
                     if value is not None:
@@ -105,8 +104,8 @@ class Places:
         return None
 
     def _operand(self, row: int, number: int, index: Index) -> Place | None:
-        operand = self._module.operand_row(row, number)
-        return None if operand is None else Place(operand, index)
+        operand = self._module.operand(row, number)
+        return None if operand is None else Place(operand.row, operand.part + index)
 
     def _root(self, row: int, index: Index) -> Place | None:
         called = self._module.columns.called_computations[row]
@@ -128,3 +127,18 @@ class Places:
         if opcode in ("call", "async-start"):
             return self._operand(caller, module.parameter_number(row), index)
         return None
+
+
+def _run_by(module: Graph, computations: set[str]) -> frozenset[str]:
+    """Return computations and those that they run step by step, which may only hand values on."""
+    columns = module.columns
+    called: defaultdict[str, set[str]] = defaultdict(set)
+    for row, opcode in enumerate(columns.opcode):
+        if opcode in _RUNNING:
+            called[columns.computation[row]].update(columns.called_computations[row])
+    found, waiting = set(computations), list(computations)
+    while waiting:
+        new = called.pop(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return frozenset(found)

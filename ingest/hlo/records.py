@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ingest.dump.records import Notice
 
-__all__ = ["Alias", "Donor", "HloText", "Instruction", "InstructionColumns", "ModuleHeader", "SourceFrame"]
+__all__ = [
+    "Alias",
+    "Donor",
+    "HloText",
+    "InPlace",
+    "Instruction",
+    "InstructionColumns",
+    "Links",
+    "ModuleHeader",
+    "SourceFrame",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +156,30 @@ class InstructionColumns:
         )
 
 
+class InPlace(NamedTuple):
+    """A part of an operand that a part of the result overwrites; parts are ShapeIndexes."""
+
+    operand: int
+    part: tuple[int, ...]
+    result: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What else an HLO text says of how its instructions hang together, by row.
+
+    Attributes:
+        numbers: the number of a parameter, or which element a get-tuple-element takes, where it is not 0.
+        elements: for each operand the part that it is of the instruction named (`%x#1`), () for the whole;
+            for rows with such operands.
+        in_place: what `output_to_operand_aliasing` states.
+    """
+
+    numbers: dict[int, int] = field(default_factory=dict)
+    elements: dict[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    in_place: dict[int, tuple[InPlace, ...]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class HloText:
     """An HLO module's text, read whole.
@@ -165,3 +199,5 @@ class HloText:
     """Of the uncompressed bytes, hexadecimal."""
     text_bytes: int
     """Uncompressed."""
+    links: Links | None = None
+    """None unless they were asked for."""

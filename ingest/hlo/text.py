@@ -38,7 +38,11 @@ _END: Final = re.compile(r"\}(?: // [^\n]*|, [a-z_]+=[^\n]*)?(?:\n|\Z)")
 
 
 def read_hlo_text(
-    path: str | os.PathLike[str], *, budget: Budget | None = None, block_bytes: int = BLOCK_BYTES
+    path: str | os.PathLike[str],
+    *,
+    budget: Budget | None = None,
+    with_links: bool = False,
+    block_bytes: int = BLOCK_BYTES,
 ) -> HloText:
     """Read an HLO text, plain, gzip or zstd.
 
@@ -47,12 +51,13 @@ def read_hlo_text(
     Args:
         path: the file.
         budget: what it may cost; one of its own if none is given.
+        with_links: also return what `ingest.hlo.text_module` needs.
         block_bytes: bytes that are read at once.
 
     Raises:
         DumpError: the file cannot be read, is no HLO text, or is beyond the budget.
     """
-    return _Reader(os.fspath(path), budget or Budget(), block_bytes).read()
+    return _Reader(os.fspath(path), budget or Budget(), block_bytes, with_links).read()
 
 
 def hash_hlo_text(path: str | os.PathLike[str]) -> str:
@@ -84,12 +89,12 @@ def _require_hlo_text(start: str, path: str) -> None:
 class _Reader:
     """One pass over one file."""
 
-    def __init__(self, path: str, budget: Budget, block_bytes: int) -> None:
+    def __init__(self, path: str, budget: Budget, block_bytes: int, with_links: bool) -> None:
         self._path = path
         self._budget = budget
         self._blocks = LineBlocks(path, block_bytes)
         self._scanner = InstructionScanner(
-            self._problem, lambda count, small: budget.spend(path, count, small)
+            self._problem, lambda count, small: budget.spend(path, count, small), with_links=with_links
         )
         self._problems: list[Notice] = []
         self._unreported = 0
@@ -132,6 +137,7 @@ class _Reader:
             tuple(self._problems),
             self._blocks.sha256,
             self._blocks.text_bytes,
+            scanner.links,
         )
 
     def _take_blocks(self) -> None:

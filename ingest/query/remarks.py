@@ -46,6 +46,7 @@ def remarks(
         yield f"{lacking.runs} of {lacking.selected} selected runs have no {lacking.what} and are left out"
     if derived := count_derived(connection, query, values):
         runs = f"{derived.runs} of {derived.selected} selected runs"
-        yield f"{derived.what} of {runs} are derived from the HLO module"
+        roughly = f", of {derived.approximate} approximately" if derived.approximate else ""
+        yield f"{derived.what} of {runs} are derived from the HLO module{roughly}"
     if compared := describe_comparison(connection, query, values):
         yield compared

@@ -40,7 +40,7 @@ _COUNTING = 2.0
 """Seconds that a user may wait to hear how many rows a result would have."""
 _SELECTED = "FROM selected_runs($run, $label, $module)"
 _LACKING = {"ranges": ("NOT has_ranges", "live ranges"), "uses": ("NOT has_values", "positions and uses")}
-_DERIVED = {"ranges": "ranges_from = 'hlo'", "uses": "uses_from = 'hlo'"}
+_ORIGIN = {"ranges": "ranges_from", "uses": "uses_from"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,8 @@ class Section:
     selected: int
     runs: int
     what: str
+    approximate: int = 0
+    """Of the runs that have it derived, those where that is approximate."""
 
 
 def convert(parameter: Parameter, text: str) -> Value:
@@ -260,11 +262,14 @@ def count_derived(
 ) -> Section | None:
     """Count the selected runs for which a section that the query needs was derived from the HLO module."""
     for need in query.needs:
+        origin = _ORIGIN[need]
         row = connection.execute(
-            f"SELECT count(*), count(*) FILTER ({_DERIVED[need]}) {_SELECTED}", _narrowing(values)
+            f"SELECT count(*), count(*) FILTER ({origin} <> 'dump'),"
+            f" count(*) FILTER ({origin} = 'approximate') {_SELECTED}",
+            _narrowing(values),
         ).fetchone()
         if row and row[1]:
-            return Section(int(row[0]), int(row[1]), _LACKING[need][1])
+            return Section(int(row[0]), int(row[1]), _LACKING[need][1], int(row[2]))
     return None
 
 

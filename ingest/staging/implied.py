@@ -1,46 +1,60 @@
-"""What a dump does not print of when its values are live, filled in from the protobuf of its module.
+"""What a dump does not print of when its values are live, filled in from its module.
 
 Releases before TF 2.6 print no live ranges, a set may have lost its files, and of a protobuf alone nothing
-is printed. Positions and uses of each value follow from the module, and where that has a schedule, slots and
-live ranges too (`ingest.hlo.live_ranges`). What the dump does print is left as it is.
+is printed. Positions and uses of each value follow from the module (`ingest.hlo.derivation`), be it read from
+the protobuf or from the HLO text, and where that has a schedule, slots and live ranges too. What the dump
+does print is left as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ingest.dump import features
 from ingest.dump.driver import measure_ranges
 from ingest.dump.lists import Lists
 from ingest.dump.notices import Notices, note
-from ingest.dump.parsed import ParsedDump
+from ingest.dump.parsed import Origin, ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan
-from ingest.hlo.assignment import HloProto
+from ingest.errors import DumpError
 
-__all__ = ["Implied", "add_implied"]
+if TYPE_CHECKING:
+    from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
+    from ingest.hlo.records import HloText
+
+__all__ = ["Implied", "add_implied", "implied_by_text"]
 
 _NO_TEXT = ("",) * 8
 """The block of a value of which nothing is printed."""
 
 
 class Implied:
-    """What a protobuf implies of values.
+    """What a module implies of values.
 
     Attributes:
+        origin: `hlo`, or `approximate` where the module was read from a text that leaves instructions out.
         schedule: instruction of each slot; None where the module has no schedule.
         ranges: by value, first and last slot, closed.
     """
 
-    def __init__(self, proto: HloProto) -> None:
-        """Take a protobuf that was read with places and lifetimes."""
+    def __init__(
+        self, positions: Iterable[ProtoPosition], found: DerivedLifetimes | None, origin: Origin = "hlo"
+    ) -> None:
+        """Take what was derived; no lifetimes where that was too much."""
         self._positions: dict[int, list[tuple[str, str]]] = {}
-        for place in proto.positions:
+        for place in positions:
             self._positions.setdefault(place.value_id, []).append((place.instruction, place.shape_index))
-        found = proto.lifetimes
         self._uses: Mapping[int, tuple[tuple[str, int, str], ...]] = {} if found is None else found.uses
+        self.origin = origin
         self.schedule = None if found is None else found.schedule
         self.ranges: Mapping[int, tuple[int, int]] = {} if found is None else found.ranges
+
+    @classmethod
+    def by_proto(cls, proto: HloProto) -> Implied:
+        """Return what a protobuf implies that was read with places and lifetimes."""
+        return cls(proto.positions, proto.lifetimes)
 
     def __bool__(self) -> bool:
         """Say whether positions are known; uses always come with them."""
@@ -61,16 +75,60 @@ class Implied:
         )
 
 
-def add_implied(dump: ParsedDump, proto: HloProto, file: str) -> None:
-    """Add to a dump what it does not print and its protobuf implies.
+def implied_by_text(
+    text: HloText, lines: Iterable[tuple[Any, ...]], dump: ParsedDump, file: str
+) -> Implied | None:
+    """Return what an HLO text implies of the values of its dump; None where they do not fit together.
+
+    Either is noted, as is a text that leaves out instructions.
+
+    Args:
+        text: read with links.
+        lines: the values, as `ValueLine`.
+        dump: takes the notices.
+        file: the HLO text, for messages.
+    """
+    from ingest.hlo.budget import Budget
+    from ingest.hlo.text_module import PlacedValue, derive_of_text
+
+    values = (PlacedValue(int(line[0]), line[1], line[2], line[7]) for line in lines)
+    try:
+        found = derive_of_text(text, values, Budget(), file)
+    except DumpError as error:
+        message = f"uses and live ranges are not derived: {error.message}"
+        note(dump.notices, [Notice(file, None, error.kind, message)])
+        return None
+    if isinstance(found, str):
+        message = f"uses and live ranges are not derived, as the text is of another compilation: {found}"
+        note(dump.notices, [Notice(file, None, "hlo-differs", message)])
+        return None
+    is_exact = not found.left_out
+    if not is_exact:
+        message = (
+            f"uses and live ranges are approximate: the text leaves out the get-tuple-elements of"
+            f" {found.left_out} operands (`%x#1`), which take slots too; the protobuf has them"
+            " (XLA_FLAGS=--xla_dump_hlo_as_proto)"
+        )
+        note(dump.notices, [Notice(file, None, "approximate", message)])
+    elif features.PAGE in dump.features and "async-start" in text.instructions.opcode:
+        is_exact = False
+        message = (
+            "live ranges are approximate: from jaxlib 0.11.1 on the result of an asynchronous computation"
+            " may start at its async-start, some slots later than derived"
+        )
+        note(dump.notices, [Notice(file, None, "approximate", message)])
+    return Implied(found.positions, found.lifetimes, "hlo" if is_exact else "approximate")
+
+
+def add_implied(dump: ParsedDump, implied: Implied, file: str) -> None:
+    """Add to a dump what it does not print and its module implies.
 
     Args:
         dump: whole but for that.
-        proto: read with places and lifetimes, and with the same values as the dump.
-        file: the protobuf, for messages.
+        implied: of the same values as the dump.
+        file: what the module was read from, for messages.
     """
-    implied = Implied(proto)
-    if not dump.ranges_from and features.PROTOBUF_ALONE in dump.features and not proto.schedule:
+    if not dump.ranges_from and features.PROTOBUF_ALONE in dump.features and not implied.schedule:
         message = (
             "the module has no schedule, so live ranges and the peak are not known; its texts print them"
             " (XLA_FLAGS=--xla_dump_to), and protobufs of CPU modules have it since jaxlib 0.4.36"
@@ -78,7 +136,7 @@ def add_implied(dump: ParsedDump, proto: HloProto, file: str) -> None:
         note(dump.notices, [Notice(file, None, "no-schedule", message)])
     if not dump.uses_from and implied:
         dump.used = implied.used(dump.ids)
-        dump.uses_from = "hlo"
+        dump.uses_from = implied.origin
     if not dump.ranges_from and implied.schedule is not None:
         dump.schedule = list(implied.schedule)
         dump.schedule_length = len(implied.schedule)
@@ -87,5 +145,5 @@ def add_implied(dump: ParsedDump, proto: HloProto, file: str) -> None:
             for id_, value in zip(dump.ids, dump.values, strict=True)
             if id_ in implied.ranges
         ]
-        dump.ranges_from = "hlo"
+        dump.ranges_from = implied.origin
         measure_ranges(dump, Lists(dump).join(), file)

@@ -48,7 +48,7 @@ from ingest.staging.columns import (
     sorted_by_id,
     with_printed_index,
 )
-from ingest.staging.implied import Implied
+from ingest.staging.implied import Implied, implied_by_text
 from ingest.staging.memory import release_freed
 from ingest.staging.parts import seal
 from ingest.staging.pieces import (
@@ -102,7 +102,7 @@ class ArrowColumns:
         self,
         dump: ParsedDump,
         sidecars: Sidecars,
-        proto_file: str,
+        paths: Mapping[str, str],
         where: Where,
         pool: Executor,
         in_flight: int,
@@ -110,7 +110,7 @@ class ArrowColumns:
         self.rows = 0
         self._dump = dump
         self._sidecars = sidecars
-        self._proto_file = proto_file
+        self._paths = paths
         self._allocation_facts = sidecars.allocation_facts()
         self._where = where
         self._pool = pool
@@ -283,7 +283,7 @@ class ArrowColumns:
         complete_allocations(self._where.directory, self._occupancies())
         self._write_ranges()
         if self._comparison is not None:
-            dump.notices += notices_of(self._comparison, self._proto_file)
+            dump.notices += notices_of(self._comparison, self._paths["proto"])
         batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
         if dump.tree is not None:
             batch.add_tree(run_no, dump.tree)
@@ -299,7 +299,7 @@ class ArrowColumns:
             return
         implied = self._implied
         if implied:
-            dump.uses_from = "hlo"
+            dump.uses_from = implied.origin
         for start in range(0, len(self._values), _ROWS_AT_ONCE):
             values = self._values.slice(start, _ROWS_AT_ONCE)
             used = implied.used(as_list(values["id"])) if implied else None
@@ -307,22 +307,30 @@ class ArrowColumns:
 
     @cached_property
     def _implied(self) -> Implied | None:
-        """What the protobuf implies; None where there is none of this dump, or it cannot be derived.
+        """What the module implies; None where there is none of this dump, or it cannot be derived.
 
         It is read again: only few large dumps need it, and which is known when their text was read.
         """
-        comparison = self._comparison
+        comparison, values = self._comparison, self._values
         if comparison is None:
-            return None
+            if self._sidecars.text is None or values is None:
+                return None
+            from ingest.hlo.text import read_hlo_text
+
+            file = self._paths["hlo"]
+            starts = range(0, len(values), _ROWS_AT_ONCE)
+            pieces = (value_lines(values.slice(start, _ROWS_AT_ONCE))[0] for start in starts)
+            lines = (line for piece in pieces for line in piece)
+            return implied_by_text(read_hlo_text(file, with_links=True), lines, self._dump, file)
         comparison.finish()
         if comparison.count:
             return None
         from ingest.hlo.proto import read_proto
 
-        proto = read_proto(self._proto_file, derive_lifetimes=True)
+        proto = read_proto(self._paths["proto"], derive_lifetimes=True)
         if proto.lifetimes is None:
             note(self._dump.notices, proto.problems[-1:])
-        return Implied(proto)
+        return Implied.by_proto(proto)
 
     def add_implied(self) -> None:
         """Add schedule and live ranges of a dump that does not print them."""
@@ -342,8 +350,8 @@ class ArrowColumns:
             pa.array([ranges[id_][at] for id_ in self._ids[rows].tolist()], pa.int64()) for at in (0, 1)
         )
         self._range_pieces.append(named.append_column("start", starts).append_column("end", ends))
-        dump.ranges_from = "hlo"
-        measure_ranges(dump, self.join(), self._proto_file)
+        dump.ranges_from = self._implied.origin
+        measure_ranges(dump, self.join(), self._paths["hlo" if self._comparison is None else "proto"])
 
     def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
         self._add_written(write_values(value_lines(values), used, self._sources_of(values), where))
@@ -491,7 +499,7 @@ def parse_in_pieces(
     """
     dump = ParsedDump()
     sidecars = load_sidecars(dump_set, dump)
-    columns = ArrowColumns(dump, sidecars, dump_set.paths().get("proto", ""), where, pool, in_flight)
+    columns = ArrowColumns(dump, sidecars, dump_set.paths(), where, pool, in_flight)
     size = sum(member.size for member in dump_set.members)
     block_bytes = BLOCK_BYTES // 2 if size >= _HUGE_BYTES else BLOCK_BYTES
     Driver(text_files(dump_set), columns, dump, block_bytes).read()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ingest.dump import features
 from ingest.dump.allocations import Attributes, Header
@@ -70,6 +70,11 @@ class Sidecars:
     sha256: Mapping[str, str] = field(default_factory=dict)
     notices: Sequence[Notice] = ()
 
+    @property
+    def text(self) -> HloText | None:
+        """The HLO text, where that is what was read of the module."""
+        return None if self.proto is not None or self.module is None else cast("HloText", self.module)
+
     def heap_events(self) -> list[tuple[Any, ...]]:
         """Return the rows of `heap_events`."""
         if self.proto is None:
@@ -115,7 +120,7 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
 
     Args:
         paths: where each member lies, by role; those of other roles are passed over.
-        derive_lifetimes: of the protobuf also what `ingest.staging.implied` takes.
+        derive_lifetimes: also what `ingest.staging.implied` takes.
     """
     if not paths.keys() & set(ROLES):
         return NO_SIDECARS
@@ -140,7 +145,7 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
         path = paths["hlo"]
         try:
             if proto is None:
-                text = read_hlo_text(path, budget=budget)
+                text = read_hlo_text(path, budget=budget, with_links=derive_lifetimes)
             else:
                 sha256["hlo"] = hash_hlo_text(path)
         except DumpError as error:

@@ -28,7 +28,7 @@ from ingest.dump.source import FilePart, TooMuchText
 from ingest.errors import DumpError
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
-from ingest.staging.implied import add_implied
+from ingest.staging.implied import Implied, add_implied, implied_by_text
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.parts import seal
 from ingest.staging.sidecars import Sidecars, dump_of_proto, note_differences, read_sidecars, sidecars_of
@@ -236,13 +236,19 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     if "primary" not in files:
         return _parse_proto(dump_set)
     dump = parse_set(files, LARGE_BYTES)
-    sidecars = load_sidecars(dump_set, dump, derive_lifetimes=not (dump.uses_from and dump.ranges_from))
+    is_lacking = not (dump.uses_from and dump.ranges_from)
+    sidecars = load_sidecars(dump_set, dump, derive_lifetimes=is_lacking)
     if sidecars.proto is not None:
         file = dump_set.paths()["proto"]
         differences = note_differences(sidecars.proto, dump, file)
         dump.notices += differences
         if not differences:
-            add_implied(dump, sidecars.proto, file)
+            add_implied(dump, Implied.by_proto(sidecars.proto), file)
+    elif is_lacking and sidecars.text is not None:
+        file = dump_set.paths()["hlo"]
+        implied = implied_by_text(sidecars.text, dump.values, dump, file)
+        if implied is not None:
+            add_implied(dump, implied, file)
     play_back(dump, sidecars)
     return dump, sidecars
 
@@ -260,7 +266,7 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
             error.message = f"{dump_set.stem}: {error.message}"
         raise
     add_lone_texts(dump, proto, paths)
-    add_implied(dump, proto, paths["proto"])
+    add_implied(dump, Implied.by_proto(proto), paths["proto"])
     sidecars = sidecars_of(None, proto)
     dump.notices += sidecars.notices
     dump.sha256 |= sidecars.sha256

@@ -443,12 +443,12 @@ def upgrade() -> None:
         column(
             "uses_from",
             sa.String(),
-            "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module); NULL where they are not known.",
+            "Where positions and uses come from: dump (Used values), hlo (derived from the HLO module), approximate (derived from an HLO text that leaves instructions out); NULL where they are not known.",
         ),
         column(
             "ranges_from",
             sa.String(),
-            "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and its schedule); NULL where they are not known.",
+            "Where schedule and live ranges come from: dump (HloLiveRange), hlo (derived from the HLO module and its schedule), approximate (derived from an HLO text that leaves instructions out, so slots have other numbers); NULL where they are not known.",
         ),
         column("profile_host", sa.String(), "Machine whose profile the run was found in; NULL for dumps."),
         column(
