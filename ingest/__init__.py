@@ -1,6 +1,6 @@
 """xbuf: load XLA buffer-assignment dumps into DuckDB and ask questions with SQL.
 
-The Python API is the command line without the terminal:
+The Python API is the command line without the terminal::
 
     from ingest import import_dumps, open_database, parse_dump
 

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from ingest.cli.manual import as_man, pages
 from ingest.version import VERSION
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("ingest", "migrations", "queries", "tests", "docs", "benchmarks", "xbuf")
+SOURCES = ("benchmarks", "docs", "examples", "ingest", "migrations", "queries", "tests", "xbuf")
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -84,9 +85,27 @@ def test_the_wheel_carries_package_migrations_and_queries(built: Path) -> None:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 expected.add(f"{target}/{path.relative_to(ROOT / folder).as_posix()}")
-    found = {name for name in contents(built / wheel_name()) if ".dist-info/" not in name}
+    files = contents(built / wheel_name())
+    found = {name for name in files if ".dist-info/" not in name and ".data/" not in name}
     assert found == expected
     assert {"ingest/migrations/env.py", "ingest/migrations/versions/0001_tables.py", "xbuf/py.typed"} <= found
+
+
+def test_the_wheel_carries_a_manual_page_for_each_command(built: Path) -> None:
+    """Where `man` looks for those of an environment."""
+    files = contents(built / wheel_name())
+    data = f"xbuf-{VERSION}.data/data/share/man/man1/"
+    assert {name.removeprefix(data): text.decode() for name, text in files.items() if ".data/" in name} == {
+        page.file_name: as_man(page) for page in pages()
+    }
+
+
+def test_the_packages_pass_the_checks_of_an_index(built: Path) -> None:
+    """Metadata that can be shown, and a wheel without anything that does not belong there."""
+    packages = [built / wheel_name(), built / f"xbuf-{VERSION}.tar.gz"]
+    done = run(sys.executable, "-m", "twine", "check", "--strict", *packages, cwd=built)
+    assert done.count("PASSED") == 2, done
+    run(sys.executable, "-m", "check_wheel_contents", "--toplevel", "ingest,xbuf", wheel_name(), cwd=built)
 
 
 def test_the_sdist_builds_the_same_wheel(built: Path) -> None:

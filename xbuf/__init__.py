@@ -1,5 +1,7 @@
 """What the XLA compiler does with memory, from Python: scripts, notebooks and running JAX programs.
 
+Dumps, compiled functions and what a program compiles answer alike::
+
     import xbuf
 
     with xbuf.open("/tmp/xla_dump") as dumps:         # or a database, a protobuf, a profile

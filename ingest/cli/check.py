@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ingest.check.baseline import as_json
 from ingest.check.config import FILE, Config, read_config, rule_from_option
-from ingest.check.gate import Gate, measure_baseline
-from ingest.check.gate import check as run_gate
 from ingest.check.reports import FORMATS, write_report
 from ingest.check.rules import NoRows, Rule
 from ingest.cli.interrupts import reading
@@ -17,6 +15,9 @@ from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
+
+if TYPE_CHECKING:
+    from ingest.check.gate import Gate
 
 
 class _Output(click.ParamType[tuple[str, Path]]):
@@ -112,6 +113,9 @@ def check(
     Example:
       xbuf check tests/golden/dumps/batch-32 --limit figure=peak,at_most=8MiB
     """
+    from ingest.check.gate import Gate
+    from ingest.check.gate import check as run_gate
+
     given = {"limit": limit, "growth": growth, "padding": padding, "donation": donation}
     options = [rule_from_option(kind, text) for kind, texts in given.items() for text in texts]
     options += map(_no_rows, no_rows)
@@ -158,6 +162,9 @@ def _update(gate: Gate) -> int:
         raise UsageError(
             "--update-baseline writes a file: name it with --baseline, e.g. --baseline memory.json"
         )
+    from ingest.check.baseline import as_json
+    from ingest.check.gate import measure_baseline
+
     baseline = measure_baseline(gate, reading=reading)
     _write(as_json(baseline), gate.baseline, gate.database)
     number = len(baseline.entries)
