@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
-_ELSEWHERE = ("python3 -m venv", "XLA_FLAGS=", "xbuf-ingest ")
+_ELSEWHERE = ("python3 -m venv", "XLA_FLAGS=", "xbuf-ingest ", "xbuf run ")
 """Commands that other tests run, or that need a program of the reader's."""
 
 
@@ -98,7 +98,7 @@ def test_the_python_of_the_readme_runs(folder: Path) -> None:
         [sys.executable, "-c", example], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "copy-start.1" in done.stdout
+    assert "train.py:52" in done.stdout
 
 
 def test_ci_runs_the_test_line_of_the_readme() -> None:

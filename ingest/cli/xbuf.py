@@ -11,6 +11,7 @@ from ingest.cli.terminal import run
 from ingest.version import VERSION
 
 _COMMANDS: Final = {
+    "run": ("ingest.cli.run:run", "Run a program; report what XLA compiled in it and where its memory goes."),
     "query": ("ingest.cli.query:query", "Answer a saved question; alone, list them."),
     "sql": ("ingest.cli.query:sql", "Run a SQL statement of your own."),
     "shell": ("ingest.cli.query:shell", "Open the database in the DuckDB shell."),

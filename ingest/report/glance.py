@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ingest.query.header import Value
 
-__all__ = ["Finding", "Glance", "Stack", "ask", "read_facts", "read_glance", "read_stacks"]
+__all__ = ["Finding", "Glance", "Stack", "ask", "read_facts", "read_glance", "read_sources", "read_stacks"]
 
 _WORTH: Final = 0.02
 """Share of the peak from which on bytes that could be spared are worth a line."""
@@ -82,7 +82,7 @@ def read_glance(connection: duckdb.DuckDBPyConnection, run: int, top: int | None
     create_temporary(connection)
     facts = read_facts(connection, run)
     roles = connection.execute(statement("roles"), {"run": run}).fetchall()
-    by, sources = _sources(connection, run, top)
+    by, sources = read_sources(connection, run, top)
     return Glance(
         facts,
         Listed(_ROLE_COLUMNS, roles),
@@ -141,7 +141,7 @@ def read_stacks(
     return found
 
 
-def _sources(connection: duckdb.DuckDBPyConnection, run: int, top: int | None) -> tuple[str, Listed]:
+def read_sources(connection: duckdb.DuckDBPyConnection, run: int, top: int | None) -> tuple[str, Listed]:
     """Add up the peak by source line; where the dump names none by scope, else by opcode."""
     for by in ("line", "scope"):
         found = ask(connection, "memory_by_source", run=str(run), top=top, by=by)

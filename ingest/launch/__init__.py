@@ -1,0 +1,1 @@
+"""A program run so that XLA dumps: its flags, the process, and what it compiled."""
