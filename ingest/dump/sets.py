@@ -49,6 +49,8 @@ class InProfile(NamedTuple):
     """UTC, without time zone."""
     device_type: str | None
     backend: str | None
+    copy: tuple[str, int] | None = None
+    """A file that holds the protobuf of a compressed profile uncompressed, and where, bytes."""
 
 
 class DumpSet(NamedTuple):

@@ -46,10 +46,16 @@ class FileText(NamedTuple):
 
 
 class FilePart(NamedTuple):
-    """A part of a file's uncompressed bytes."""
+    """A part of a file's uncompressed bytes.
+
+    Attributes:
+        copy: a file that holds them uncompressed, which is read in its place.
+        offset: where they start, in the copy if there is one.
+    """
 
     offset: int
     length: int
+    copy: str | None = None
 
 
 class Source:
@@ -82,7 +88,7 @@ class Source:
         """Uncompressed bytes of the file that were read or stepped over."""
         self._hash = hashlib.sha256()
         self._max_bytes = max_bytes
-        raw, self._size = _open_regular(path)
+        raw, self._size = _open_regular((part and part.copy) or path)
         self._stream: IO[bytes] = raw
         try:
             compression = _compression(self._read(_MAGIC_BYTES))

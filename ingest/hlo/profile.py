@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
@@ -61,6 +62,8 @@ class ProfiledModule(NamedTuple):
     module_name: str
     offset: int
     length: int
+    copied_to: int | None = None
+    """Where it lies in the file of copies; None where none was made."""
 
 
 class Profile(NamedTuple):
@@ -88,10 +91,16 @@ class _Stat(NamedTuple):
     """Offset and length of bytes."""
     module_name: str | None
     """What these bytes name as an HloProto's module."""
+    copied_to: int | None
 
 
-def read_profile(path: str | os.PathLike[str]) -> Profile:
+def read_profile(path: str | os.PathLike[str], copies: Callable[[], IO[bytes]] | None = None) -> Profile:
     """Find the modules of a profile, plain or gzip.
+
+    Args:
+        path: the profile.
+        copies: opens a file, at the end of which the modules of a compressed profile are put as they pass
+            by, so that it need not be decompressed again; not called for a plain one.
 
     Raises:
         DumpError: it cannot be read, is no profile, is cut off, or holds no HLO modules.
@@ -99,7 +108,7 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
     name = os.fspath(path)
     wire = Wire(name, Budget(), sys.maxsize, skips_unread=True)
     try:
-        return _Reader(wire).read()
+        return _Reader(wire, None if copies is None or wire.is_plain else copies()).read()
     except DumpError as error:
         raise DumpError(
             KIND, error.message, file=error.file, byte_offset=error.byte_offset
@@ -111,8 +120,9 @@ def read_profile(path: str | os.PathLike[str]) -> Profile:
 class _Reader:
     """One pass over a profile."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, copies: IO[bytes] | None) -> None:
         self._wire = wire
+        self._copies = copies
         self._modules: dict[str, ProfiledModule] = {}
         self._hosts: list[str] = []
         self._started: datetime | None = None
@@ -193,7 +203,7 @@ class _Reader:
     def _stat(self, stat: Field) -> _Stat:
         wire = self._wire
         wire.count()
-        found = _Stat(0, None, None, None, None, None)
+        found = _Stat(0, None, None, None, None, None, None)
         for field in wire.fields(stat.value):
             if field.wire_type == VARINT:
                 if field.number == _STAT_ID:
@@ -206,8 +216,25 @@ class _Reader:
                 found = found._replace(text=self._text(field))
             elif field.wire_type == BYTES and field.number == _DATA:
                 found = found._replace(data=(wire.position, field.value))
-                found = found._replace(module_name=self._module_name(field))
+                name, copied_to = self._copied(field)
+                found = found._replace(module_name=name, copied_to=copied_to)
         return found
+
+    def _copied(self, data: Field) -> tuple[str | None, int | None]:
+        """Return the name of bytes that may be an HloProto, and where a copy of them was put."""
+        wire, copies = self._wire, self._copies
+        if copies is None:
+            return self._module_name(data), None
+        start, end = copies.tell(), wire.position + data.value
+        wire.begin_copy(copies)
+        name = self._module_name(data)
+        if name is not None:
+            wire.step_to(end)
+        wire.end_copy()
+        if name is None:
+            copies.seek(start)
+            return None, None
+        return name, start
 
     def _module_name(self, data: Field) -> str | None:
         """Return what some bytes name as an HloProto's module; None if they cannot be one."""
@@ -244,7 +271,7 @@ class _Reader:
             while title in self._modules:
                 number += 1
                 title = f"{named}.{number}"
-            self._modules[title] = ProfiledModule(title, stat.module_name, *stat.data)
+            self._modules[title] = ProfiledModule(title, stat.module_name, *stat.data, stat.copied_to)
 
     def _add_start(self, stats: list[_Stat], names: dict[int, str]) -> None:
         for stat in stats:

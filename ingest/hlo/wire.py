@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
 from ingest.dump.source import FilePart, Source
 from ingest.errors import DumpError
@@ -78,6 +78,14 @@ class Wire:
         """Bytes before the block."""
         self._at = 0
         """Place in the block."""
+        self._copy: IO[bytes] | None = None
+        """Takes what is read or stepped over, from `_copied` in the block on."""
+        self._copied = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """The file is not compressed."""
+        return self._source.is_plain
 
     @property
     def position(self) -> int:
@@ -144,6 +152,21 @@ class Wire:
             length -= len(data)
         return found.digest()
 
+    def begin_copy(self, to: IO[bytes]) -> None:
+        """Write from here on what is read or stepped over to a file, too."""
+        self._copy, self._copied = to, self._at
+
+    def end_copy(self) -> None:
+        """Write what was read since `begin_copy` and is not written yet."""
+        if self._copy is not None:
+            self._copy.write(self._block[self._copied : self._at])
+        self._copy = None
+
+    def step_to(self, position: int) -> None:
+        """Step over what lies before a place; raises as `take`."""
+        if position > self.position:
+            self._skip(position - self.position)
+
     def count(self, records: int = 1, small: int = 0) -> None:
         """Count what stays in memory; see `Budget.spend`, and raises as that."""
         self._budget.spend(self.path, records, small)
@@ -186,6 +209,9 @@ class Wire:
 
     def _next_block(self) -> bool:
         """Go on with the next block; return whether there is one."""
+        if self._copy is not None:
+            self._copy.write(self._block[self._copied :])
+            self._copied = 0
         self._before += len(self._block)
         self._block, self._at = self._source.read(_BLOCK), 0
         return bool(self._block)
@@ -193,7 +219,7 @@ class Wire:
     def _skip(self, length: int) -> None:
         while length > (there := len(self._block) - self._at):
             length -= there
-            if self._skips_unread and length > _BLOCK:
+            if self._skips_unread and self._copy is None and length > _BLOCK:
                 # All but the last byte: the next block has that, or the file is cut off.
                 self._before += len(self._block) + length - 1
                 self._block, self._at = b"", 0

@@ -67,6 +67,7 @@ from ingest.pipeline.journal import (
 from ingest.pipeline.labels import Labelling, lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.plan import Select, as_reject, find_sets, plan_only, plan_tasks, search_events
+from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.recorded import find_recorded
 from ingest.pipeline.records import Records
@@ -259,12 +260,20 @@ class _Import:
         parts = [part for one in self._pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
         self._state = self._look(records)
+        self._profiles = Profiles(self._staging)
         found = find_sets(
-            names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks, select=select
+            names,
+            records,
+            read_hlo=read_hlo,
+            follow_symlinks=follow_symlinks,
+            profiles=self._profiles,
+            select=select,
         )
         self._outcome.found = found.found
         recorded = find_recorded(records.open, found.sets, rehash=rehash)
-        self._tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
+        tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
+        self._tasks = self._profiles.with_copies(tasks)
+        self._profiles.keep()
         if labelling:
             self._places = [(display(one.directory), display(one.stem)) for one in found.sets]
             self._lacks_labels = self._are_lacking(records, labelling)
@@ -347,6 +356,8 @@ class _Import:
         except OSError as error:
             self.failure, status = reading_failed(self._target, error), "failed"
             self.failure.__cause__ = error
+        finally:
+            self._profiles.close()
         # Of 100,000 sets 35 MB, which the load can use.
         self._tasks = []
         release_freed()

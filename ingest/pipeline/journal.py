@@ -7,6 +7,7 @@
             at-hand                         what is being read (`ingest.staging.at_hand`)
         imports.jsonl                       records of imports that left no parts, one a line
         suspects.json                       dumps that something was lost with (`ingest.pipeline.suspects`)
+        profiles.json                       modules of known profiles (`ingest.pipeline.profiles`)
         copy-9x0tq4/                        a copy of the database that is being changed
         manifest.duckdb                     what the database held at the last load
                                             (`ingest.pipeline.manifest`)

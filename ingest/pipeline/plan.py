@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ingest.display import display
 from ingest.dump.find import PROFILE, discover
@@ -13,6 +14,8 @@ from ingest.dump.names import CACHED_PROTO, PROFILES, ROLES, TEXT_COMPRESSIONS, 
 from ingest.dump.sets import Discovery, DumpSet, InProfile, Problem
 from ingest.errors import DumpError
 from ingest.events import Event, LeftOut, NothingFound, Planned
+from ingest.pipeline.journal import staging_folder
+from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
 from ingest.pipeline.records import Records
@@ -55,6 +58,7 @@ def find_sets(
     *,
     read_hlo: bool,
     follow_symlinks: bool,
+    profiles: Profiles,
     select: Select | None = None,
 ) -> Discovery:
     """Find the dump sets as `search` does, with the modules of profiles in the place of these.
@@ -64,6 +68,7 @@ def find_sets(
         records: where runs are recorded.
         read_hlo: with the sidecar files of the dumps.
         follow_symlinks: follow links also where they lead out of the directories given.
+        profiles: reads profiles, or knows what they hold.
         select: what of it is wanted; None for all.
     """
     roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
@@ -71,24 +76,22 @@ def find_sets(
     found = search(names, renamed, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
     if select is not None:
         found = select(found)
-    profiles = [one for one in found.sets if one.members[0].role == PROFILE]
-    return _with_modules(found, profiles) if profiles else found
+    sets = [one for one in found.sets if one.members[0].role == PROFILE]
+    return _with_modules(found, sets, profiles) if sets else found
 
 
-def _with_modules(found: Discovery, profiles: Sequence[DumpSet]) -> Discovery:
+def _with_modules(found: Discovery, sets_of_profiles: Sequence[DumpSet], profiles: Profiles) -> Discovery:
     """Put the modules of profiles in their place; those that cannot be read are problems.
 
     XProf keeps modules that it has shown as files beside the profile, which say no more than it does.
     """
-    from ingest.hlo.profile import read_profile
-
     modules: list[DumpSet] = []
     problems: list[Problem] = []
     shown: set[tuple[str, str]] = set()
-    for one in profiles:
+    for one in sets_of_profiles:
         [member] = one.members
         try:
-            profile = read_profile(one.path(member))
+            profile = profiles.read(one.path(member), member)
         except DumpError as error:
             problems.append(Problem(display(os.path.join(one.directory, member.file_name)), error.message))
             continue
@@ -172,7 +175,12 @@ def plan_only(
     """Report what an import would read; nothing is locked or written."""
     records = Records(target)
     found = find_sets(
-        names, records, read_hlo=read_hlo, follow_symlinks=follow_symlinks, select=select
+        names,
+        records,
+        read_hlo=read_hlo,
+        follow_symlinks=follow_symlinks,
+        profiles=Profiles(Path(staging_folder(target)), may_write=False),
+        select=select,
     )
     tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))

@@ -257,7 +257,10 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     from ingest.hlo.proto import read_proto
 
     paths, place = dump_set.paths(), dump_set.in_profile
-    part = None if place is None else FilePart(place.offset, place.length)
+    part = None
+    if place is not None:
+        copy, offset = place.copy or (None, place.offset)
+        part = FilePart(offset, place.length, copy)
     try:
         proto = read_proto(paths["proto"], derive_lifetimes=True, part=part)
         dump = dump_of_proto(proto, paths["proto"])

@@ -116,6 +116,75 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
     assert load(database, packed).unchanged == 2
 
 
+@pytest.fixture
+def decompressed(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """How many bytes of each compressed file this process has decompressed."""
+    counts: dict[str, int] = {}
+    whole = Source._read
+
+    def counted(self: Source, size: int) -> bytes:
+        data = whole(self, size)
+        if not getattr(self, "is_plain", True):
+            name = os.path.basename(self.path)
+            counts[name] = counts.get(name, 0) + len(data)
+        return data
+
+    monkeypatch.setattr(Source, "_read", counted)
+    return counts
+
+
+def many_modules(folder: Path, count: int = 12) -> Path:
+    """Write a compressed profile of modules with events between them."""
+    protos = [PROTO.read_bytes(), OTHER_PROTO.read_bytes()]
+    events = plane("/host:CPU", field(3, os.urandom(100_000)))
+    modules = [metadata((f"m({number})", protos[number % 2])) for number in range(count)]
+    return write(folder, gzip.compress(events.join(modules)), "host.xplane.pb.gz")
+
+
+def test_a_compressed_profile_is_decompressed_once(
+    database: Path, tmp_path: Path, decompressed: dict[str, int]
+) -> None:
+    """However many modules it holds; not at all while it is unchanged."""
+    path = many_modules(tmp_path / "log")
+    size = len(gzip.decompress(path.read_bytes()))
+    assert load(database, path).loaded == 12
+    assert decompressed == {path.name: size}
+    assert load(database, path).unchanged == 12
+    assert decompressed == {path.name: size}
+    staging = database.with_name(f"{database.name}.staging")
+    assert not list(staging.glob("*.copies*"))
+
+
+@pytest.mark.parametrize("lost", ["database", "index"])
+def test_what_is_kept_of_profiles_is_no_truth(
+    lost: str, database: Path, tmp_path: Path, decompressed: dict[str, int]
+) -> None:
+    """Where the database is gone or the index damaged, the profile is read again, once."""
+    path = many_modules(tmp_path / "log", 2)
+    size = len(gzip.decompress(path.read_bytes()))
+    load(database, path)
+    index = database.with_name(f"{database.name}.staging") / "profiles.json"
+    if lost == "database":
+        database.unlink()
+    else:
+        index.write_text(index.read_text().replace('"m(1)"', "1"))
+    summary = load(database, path)
+    assert (summary.loaded, summary.unchanged) == ((2, 0) if lost == "database" else (0, 2))
+    assert decompressed == {path.name: 2 * size}
+
+
+def test_a_profile_that_changed_is_read_again(database: Path, tmp_path: Path) -> None:
+    """What it held before stays; a dry run keeps nothing."""
+    path = many_modules(tmp_path / "log", 2)
+    assert load(database, path, dry_run=True).found == 2
+    assert not database.with_name(f"{database.name}.staging").exists()
+    assert load(database, path).loaded == 2
+    path.write_bytes(gzip.compress(metadata(("m(5)", PROTO.read_bytes()))))
+    os.utime(path, (PAST + 1, PAST + 1))
+    assert load(database, path).loaded == 1
+    assert query(database, "SELECT count(*) FROM runs") == [(3,)]
+
+
 def test_devices_and_times_are_facts(tmp_path: Path) -> None:
     """TPU and GPU have planes of their own; a name may be a reference to the name of a stat."""
     content = (

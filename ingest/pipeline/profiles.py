@@ -1,0 +1,178 @@
+"""The modules of profiles: where each lies, kept from one import to the next.
+
+    xbuf.duckdb.staging/
+        profiles.json       modules of each profile that was read, by path, with its size and time
+        profiles.copies     of compressed profiles that are new: their modules, while an import reads them
+
+A profile that has not changed is not read at all. A compressed one is decompressed once: its modules are
+copied as they pass by, since each would else be decompressed up to by whoever reads it. Both files may be
+deleted between imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from ingest.database.private import is_own_folder, make_private_folder
+from ingest.database.refusals import explain
+from ingest.dump.sets import DumpSet, Member
+from ingest.errors import DumpError
+from ingest.staging.task import Task
+
+if TYPE_CHECKING:
+    from ingest.hlo.profile import Profile
+
+__all__ = ["Profiles"]
+
+_INDEX: Final = "profiles.json"
+_COPIES: Final = "profiles.copies"
+_VERSION: Final = 1
+"""Of what the index holds: one of another version counts as none."""
+
+
+class Profiles:
+    """Reads profiles; to be closed at the end of an import."""
+
+    def __init__(self, staging: Path, *, may_write: bool = True) -> None:
+        """Name the place.
+
+        Args:
+            staging: folder of the database.
+            may_write: keep what is found out, and copies of modules.
+        """
+        self._staging = staging
+        self._may_write = may_write
+        self._has_news = False
+        self._copies: IO[bytes] | None = None
+        self._copied: dict[str, dict[int, int]] = {}
+        """Of profiles that were read now: where the module at each place was copied to."""
+
+    def read(self, path: str, member: Member) -> Profile:
+        """Return the modules of a profile.
+
+        Raises:
+            DumpError: as `ingest.hlo.profile.read_profile`.
+            DatabaseError: the staging folder cannot be written.
+        """
+        entry = self._known.get(path)
+        if entry is not None:
+            with suppress(ValueError, TypeError):  # damaged: it is read again
+                size, mtime_ns, facts = entry
+                if (size, mtime_ns) == (member.size, member.mtime_ns):
+                    return _profile(facts)
+        found = self._read(path)
+        self._known[path] = [member.size, member.mtime_ns, _facts(found)]
+        self._has_news = True
+        return found
+
+    @cached_property
+    def _known(self) -> dict[str, list[Any]]:
+        """What earlier imports found out; nothing where that is damaged."""
+        if is_own_folder(self._staging):
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                index = json.loads((self._staging / _INDEX).read_text(encoding="ascii"))
+                if index["version"] == _VERSION:
+                    return dict(index["profiles"])
+        return {}
+
+    def with_copies(self, tasks: Iterable[Task]) -> list[Task]:
+        """Return the tasks, those of compressed profiles with the place of their copies.
+
+        A profile that was not read now, as it has not changed, is read again for them.
+
+        Raises:
+            DatabaseError: the staging folder cannot be written.
+        """
+        return [replace(task, dump_set=self._with_copy(task.dump_set)) for task in tasks]
+
+    def _with_copy(self, dump_set: DumpSet) -> DumpSet:
+        place = dump_set.in_profile
+        if place is None:
+            return dump_set
+        path = dump_set.path(dump_set.members[0])
+        if path not in self._copied:
+            with suppress(DumpError):  # whoever reads the module meets it too, and reports it
+                self._read(path)
+        start = self._copied.setdefault(path, {}).get(place.offset)
+        if start is None:
+            return dump_set
+        return dump_set._replace(in_profile=place._replace(copy=(str(self._staging / _COPIES), start)))
+
+    def keep(self) -> None:
+        """Write what was found out, for the next import.
+
+        Raises:
+            DatabaseError: the staging folder cannot be written.
+        """
+        if not (self._has_news and self._may_write):
+            return
+        make_private_folder(self._staging)
+        known = {path: entry for path, entry in self._known.items() if os.path.exists(path)}
+        unnamed = self._staging / f"{_INDEX}.tmp"
+        try:
+            unnamed.write_text(json.dumps({"version": _VERSION, "profiles": known}), encoding="ascii")
+            unnamed.replace(self._staging / _INDEX)
+        except OSError as error:
+            raise explain(str(self._staging), error) from error
+        self._has_news = False
+
+    def close(self) -> None:
+        """Remove the copies, also those of an import that was killed."""
+        if self._copies is not None:
+            self._copies.close()
+            self._copies = None
+        if is_own_folder(self._staging):
+            (self._staging / _COPIES).unlink(missing_ok=True)
+
+    def _read(self, path: str) -> Profile:
+        from ingest.hlo.profile import read_profile
+
+        try:
+            found = read_profile(path, self._open_copies if self._may_write else None)
+            if self._copies is not None:
+                self._copies.flush()
+        except OSError as error:
+            raise explain(str(self._staging), error) from error
+        self._copied[path] = {one.offset: one.copied_to for one in found.modules if one.copied_to is not None}
+        return found
+
+    def _open_copies(self) -> IO[bytes]:
+        if self._copies is None:
+            make_private_folder(self._staging)
+            self._copies = (self._staging / _COPIES).open("wb")
+        return self._copies
+
+
+def _facts(found: Profile) -> list[Any]:
+    started = None if found.started is None else found.started.isoformat()
+    modules = [[one.title, one.module_name, one.offset, one.length] for one in found.modules]
+    return [modules, found.host, started, found.device_type, found.backend]
+
+
+def _profile(facts: Sequence[Any]) -> Profile:
+    from ingest.hlo.profile import Profile, ProfiledModule
+
+    modules, host, started, device_type, backend = facts
+    return Profile(
+        tuple(ProfiledModule(*_module(one)) for one in modules),
+        host,
+        None if started is None else datetime.fromisoformat(started),
+        device_type,
+        backend,
+    )
+
+
+def _module(entry: Sequence[Any]) -> tuple[str, str, int, int]:
+    """Return the fields of a module; ValueError where they are no such fields."""
+    title, name, offset, length = entry
+    if not (isinstance(title, str) and isinstance(name, str)):
+        raise ValueError(entry)
+    return title, name, int(offset), int(length)
