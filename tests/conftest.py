@@ -10,8 +10,8 @@ import duckdb
 import pytest
 from hypothesis import settings
 
-from ingest.database.connect import open_database
-from ingest.query.install import install_queries
+import ingest.database.creation
+from ingest.database.connect import create, open_database
 from ingest.version import VERSION
 from tests.support.once import made_once
 from tests.support.query_databases import load_demonstration, load_seeds
@@ -29,16 +29,22 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XBUF_DB", raising=False)
 
 
-@pytest.fixture(scope="session")
-def _new_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made_once(tmp_path_factory, "new", _create)
+@pytest.fixture(scope="session", autouse=True)
+def _new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Copy every new database from the first of its kind: making one takes 0.2 s, and tests need some 600."""
+    create_at_head = ingest.database.creation.create_at_head
 
+    def copy_first(path: str, *, queries_of: str | None = None) -> None:
+        def make(folder: Path) -> Path:
+            create_at_head(str(folder / "new.duckdb"), queries_of=queries_of)
+            return folder / "new.duckdb"
 
-def _create(folder: Path) -> Path:
-    path = folder / "xbuf.duckdb"
-    with open_database(path) as created:
-        install_queries(created, VERSION)
-    return path
+        # Without its mode: a new file follows the umask of its test.
+        shutil.copyfile(made_once(tmp_path_factory, f"new-{queries_of}", make), path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ingest.database.creation, "create_at_head", copy_first)
+        yield
 
 
 @pytest.fixture
@@ -50,9 +56,11 @@ def bare_database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database(_new_database: Path, tmp_path: Path) -> Path:
-    """Path of an empty database at head with the saved queries: a copy, because making one takes 0.3 s."""
-    return Path(shutil.copy(_new_database, tmp_path / "xbuf.duckdb"))
+def database(tmp_path: Path) -> Path:
+    """Path of an empty database at head with the saved queries."""
+    path = tmp_path / "xbuf.duckdb"
+    create(path, queries_of=VERSION)
+    return path
 
 
 @pytest.fixture

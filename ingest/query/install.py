@@ -110,17 +110,18 @@ def _create(
 ) -> list[str]:
     """Create blocks and queries, but for the names that are `taken`; return those that were skipped."""
     skipped: list[str] = []
+    statements: list[str] = []
     for block in read_blocks():
         if block.name in taken:
             skipped.append(block.name)
             continue
-        _run(connection, [block.create(replace=False), *block.comments(_MARKER)])
+        statements += [block.create(replace=False), *block.comments(_MARKER)]
     rows: list[str] = []
     for query in queries:
         if query.name in taken:
             skipped.append(query.name)
             continue
-        _run(connection, _macros(query))
+        statements += _macros(query)
         row = (
             query.name,
             query.title,
@@ -134,10 +135,11 @@ def _create(
     if _COLUMNS in taken:
         skipped.append(_COLUMNS)
     else:
-        _run(connection, _list_columns([query for query in queries if query.name not in taken]))
+        statements += _list_columns([query for query in queries if query.name not in taken])
     if rows:
         # In the statement's text: for each parameter DuckDB looks whether pandas has come, 40 ms in all.
-        connection.execute(f"INSERT INTO saved_queries VALUES {', '.join(rows)}")
+        statements.append(f"INSERT INTO saved_queries VALUES {', '.join(rows)}")
+    _run(connection, statements)
     return skipped
 
 
@@ -233,5 +235,6 @@ def _is_ours(comment: str | None) -> bool:
 
 
 def _run(connection: duckdb.DuckDBPyConnection, statements: Iterable[str]) -> None:
-    for statement in statements:
-        connection.execute(statement)
+    """Run statements as one script: DuckDB takes 40 ms less for 270 of them than one by one."""
+    # Each on lines of its own: a definition may end with a comment.
+    connection.execute("\n;\n".join(statements))
