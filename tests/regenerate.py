@@ -6,6 +6,7 @@ Look at the difference before committing it: a golden result that changes is a p
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
 from ingest.query.result import Listed
 from ingest.query.run import bind, run_query
+from tests.support.comparisons import COMPARED, comparison_of, load_comparisons, texts_of
+from tests.support.comparisons import FOLDER as COMPARISONS
 from tests.support.query_databases import GOLDEN, TESTS, load_demonstration
 
 DOCS = TESTS.parent / "docs" / "queries.md"
@@ -66,6 +69,11 @@ def main() -> None:
                 if path.stem not in shipped():
                     path.unlink()
             DOCS.write_text(reference(connection, queries), encoding="utf-8")
+        os.chdir(TESTS.parent)  # places below it are shown from there on
+        with open_database(load_comparisons(Path(folder)), read_only=True) as connection:
+            for name in COMPARED:
+                for ending, text in texts_of(comparison_of(connection, name)):
+                    (COMPARISONS / f"{name}.{ending}").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

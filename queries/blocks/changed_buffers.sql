@@ -1,6 +1,8 @@
 -- title: Buffers whose bytes at the peak differ between two compilations, with what they are on either side.
 -- note: Pairs of matched_buffers, and buffers without a partner; of each pair of runs before_peak_bytes adds up to the change
---   of the peak with after_peak_bytes. What folds alike in two programs, as layers do, has equal looks.
+--   of the peak with after_peak_bytes. What folds alike in two programs, as layers do, has equal looks. Two buffers of both
+--   programs that take turns at one place, one at the peak before and the other after, are no change: their memory is there
+--   at both peaks.
 -- column before_run_id BIGINT: Run of the first side.
 -- column after_run_id BIGINT: Run of the second side.
 -- column change VARCHAR: new, gone, resized, now live, no longer live, shared or replaced.
@@ -12,10 +14,48 @@
 -- column operation VARCHAR: Plain op_name, not folded.
 -- column value VARCHAR: Name of the value, not folded.
 CREATE OR REPLACE MACRO changed_buffers(before, after, run := NULL, label := NULL, module := NULL) AS TABLE
-WITH matched AS MATERIALIZED (
-    SELECT m.*
+WITH RECURSIVE matched AS MATERIALIZED (
+    SELECT m.*, row_number() OVER () AS row
     FROM matched_buffers(before, after, run, label, module) AS m
     WHERE m.before_peak_bytes <> m.after_peak_bytes
+),
+placed AS MATERIALIZED (
+    SELECT
+        m.row,
+        m.before_run_id,
+        m.after_run_id,
+        m.before_peak_bytes > 0 AS is_before,
+        CASE WHEN is_before THEN (m.before_peak_bytes, b.dtype, b.dimensions) ELSE (m.after_peak_bytes, a.dtype, a.dimensions) END AS what,
+        -- The program whose places are looked at first does not depend on the direction of the comparison.
+        list_sort([
+            {'at': (r.content_sha256, b.allocation_index, b.offset_bytes, b.size_bytes), 'value_id': b.value_id},
+            {'at': (s.content_sha256, a.allocation_index, a.offset_bytes, a.size_bytes), 'value_id': a.value_id}
+        ]) AS places
+    FROM matched AS m
+    JOIN "values" AS b ON b.run_id = m.before_run_id AND b.value_id = m.before_value_id
+    JOIN "values" AS a ON a.run_id = m.after_run_id AND a.value_id = m.after_value_id
+    JOIN runs AS r ON r.run_id = m.before_run_id
+    JOIN runs AS s ON s.run_id = m.after_run_id
+    WHERE least(m.before_peak_bytes, m.after_peak_bytes) = 0
+),
+turns AS (
+    SELECT p.*, 0 AS step, false AS is_turn
+    FROM placed AS p
+    UNION ALL
+    SELECT
+        n.* EXCLUDE (nth),
+        count(*) OVER (PARTITION BY n.before_run_id, n.after_run_id, n.what, n.places[n.step].at, n.nth) = 2
+    FROM (
+        SELECT
+            t.* EXCLUDE (step, is_turn),
+            t.step + 1 AS step,
+            row_number() OVER (
+                PARTITION BY t.before_run_id, t.after_run_id, t.what, t.is_before, t.places[t.step + 1].at
+                ORDER BY t.places[t.step + 1].value_id
+            ) AS nth
+        FROM turns AS t
+        WHERE NOT t.is_turn AND t.step < 2
+    ) AS n
 ),
 described AS (
     SELECT
@@ -61,5 +101,6 @@ SELECT
     coalesce(a.operation, b.operation) AS operation,
     coalesce(a."value", b."value") AS "value"
 FROM matched AS m
+ANTI JOIN (SELECT t.row FROM turns AS t WHERE t.is_turn) AS t ON t.row = m.row
 LEFT JOIN described AS b ON b.run_id = m.before_run_id AND b.value_id = m.before_value_id
 LEFT JOIN described AS a ON a.run_id = m.after_run_id AND a.value_id = m.after_value_id;

@@ -2,9 +2,10 @@
 -- note: The runs are paired as run_pairs says. Buffers are values with a live range; they are matched by the strongest key
 --   that two of them share, the k-th with the k-th: those that are live at the peak first, then in order of their start.
 --   The keys, strongest first: for parameters the name, then the number; operation with source, shape, opcode and kind;
---   operation with dimensions; operations that read it; name of the instruction without its number; then guesses by
---   dimensions, and the same operation with other dimensions (first, where the parameters differ). Last, of what is left
---   and live at the peak: those of equal bytes, in the same source line first; then those of one source line.
+--   operation with dimensions, without the functions that it is in; for copies what they copy; operations that read it;
+--   name of the instruction without its number; then guesses by dimensions, and the same operation with other dimensions
+--   (first, where the parameters differ). Last, of what is left and live at the peak: those of equal bytes, in the same
+--   source line first; then those of one source line.
 -- column before_run_id BIGINT: Run of the first side.
 -- column after_run_id BIGINT: Run of the second side.
 -- column before_value_id BIGINT: Value in the first run; NULL where it is new.
@@ -39,7 +40,11 @@ defining AS MATERIALIZED (
     JOIN "values" AS v ON v.run_id = c.run_id
 ),
 operations AS MATERIALIZED (
-    SELECT n.op_name, plain_op_name(n.op_name) AS operation
+    SELECT
+        n.op_name,
+        plain_op_name(n.op_name) AS operation,
+        -- Which functions of its library are compiled for themselves, a release decides.
+        regexp_replace(operation, '\bjit[(][^()]*[)]/', '', 'g') AS work
     FROM (SELECT DISTINCT d.op_name FROM defining AS d WHERE d.op_name IS NOT NULL) AS n
 ),
 defined AS MATERIALIZED (
@@ -54,6 +59,31 @@ readers AS (
     JOIN uses AS u ON u.run_id = c.run_id
     JOIN defined AS d ON d.run_id = u.run_id AND d.instruction = u.instruction
     GROUP BY u.run_id, u.value_id
+),
+copies AS MATERIALIZED (
+    SELECT d.run_id, d.value_id, u.value_id AS original_id
+    FROM defining AS d
+    JOIN uses AS u ON u.run_id = d.run_id AND u.instruction = d.instruction AND u.operand_number = 0
+    WHERE d.op_name IS NULL AND d.opcode IN ('copy', 'copy-start') AND d.shape_index IN ('{}', '{0}')
+),
+-- A copy of a copy is one of the first; it took so many.
+originals AS (
+    SELECT c.run_id, c.value_id, c.original_id, 1 AS copied
+    FROM copies AS c
+    UNION ALL
+    SELECT o.run_id, o.value_id, c.original_id, o.copied + 1
+    FROM originals AS o
+    JOIN copies AS c ON c.run_id = o.run_id AND c.value_id = o.original_id
+),
+copied AS MATERIALIZED (
+    SELECT
+        o.run_id,
+        o.value_id,
+        hash(coalesce(n.work, regexp_replace(d.instruction, '[.\d]+$', '') || d.shape_index), o.copied) AS what
+    FROM originals AS o
+    JOIN defining AS d ON d.run_id = o.run_id AND d.value_id = o.original_id
+    LEFT JOIN operations AS n ON n.op_name = d.op_name
+    QUALIFY o.copied = max(o.copied) OVER (PARTITION BY o.run_id, o.value_id)
 ),
 described AS MATERIALIZED (
     SELECT
@@ -73,11 +103,13 @@ described AS MATERIALIZED (
         coalesce(v.dtype || v.dimensions::VARCHAR, shapes_only(v.shape)) AS dimensions,
         regexp_replace(v.instruction, '[.\d]+$', '') AS stem,
         o.operation,
+        o.work,
         CASE
             WHEN o.operation IS NOT NULL THEN hash(o.operation, v.opcode, a.kind, v.shape_index)
             WHEN is_parameter THEN hash('parameter', a.parameter_number, a.parameter_shape_index)
         END AS made_by,
         u.readers,
+        c.what AS copy_of,
         g.start_time,
         coalesce(g.peak_bytes, 0) AS peak_bytes
     FROM defining AS v
@@ -86,6 +118,7 @@ described AS MATERIALIZED (
     LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
     LEFT JOIN operations AS o ON o.op_name = v.op_name
     LEFT JOIN readers AS u ON u.run_id = v.run_id AND u.value_id = v.value_id
+    LEFT JOIN copied AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
     WHERE v.size_bytes > 0
 ),
 steps AS (
@@ -107,9 +140,10 @@ steps AS (
             END,
             CASE
                 WHEN d.is_parameter THEN hash('parameter', d.parameter_number, d.parameter_shape_index, d.dimensions)
-                WHEN d.operation IS NOT NULL THEN hash(d.operation, d.dimensions, d.opcode)
+                WHEN d.work IS NOT NULL THEN hash(d.work, d.dimensions, d.opcode)
             END,
-            CASE WHEN d.operation IS NOT NULL THEN hash(d.operation, d.dimensions) END,
+            CASE WHEN d.work IS NOT NULL THEN hash(d.work, d.dimensions) END,
+            CASE WHEN d.copy_of IS NOT NULL THEN hash(d.copy_of, d.dimensions) END,
             CASE WHEN d.readers IS NOT NULL THEN hash(d.readers, d.dimensions, d.opcode) END,
             hash(d.stem, d.dimensions, d.kind),
             -- Where the program was called with other shapes, the same operation comes before equal dimensions.
@@ -141,7 +175,7 @@ steps AS (
                 ORDER BY s.peak_bytes > 0 DESC, s.start_time, s.value_id
             ) AS nth
         FROM steps AS s
-        WHERE NOT s.is_matched AND s.step < 11
+        WHERE NOT s.is_matched AND s.step < 12
     ) AS n
 )
 SELECT
@@ -154,16 +188,16 @@ SELECT
     CASE WHEN t.is_matched THEN [
         CASE WHEN any_value(t.is_parameter) THEN 'parameter name' ELSE 'operation and source' END,
         CASE WHEN any_value(t.is_parameter) THEN 'parameter number' ELSE 'operation and opcode' END,
-        'operation', 'readers', 'instruction', 'resized', 'dimensions', 'resized', 'line and size', 'size', 'line'
+        'operation', 'copy', 'readers', 'instruction', 'resized', 'dimensions', 'resized', 'line and size', 'size', 'line'
     ][t.step] END AS matched_by,
     CASE
-        WHEN t.is_matched THEN CASE WHEN t.step <= 2 THEN 'same' WHEN t.step IN (3, 4, 5, 6, 8) THEN 'likely' ELSE 'guess' END
+        WHEN t.is_matched THEN CASE WHEN t.step <= 2 THEN 'same' WHEN t.step IN (3, 4, 5, 6, 7, 9) THEN 'likely' ELSE 'guess' END
         -- Its operation is done in one of the programs only.
         WHEN any_value(t.is_foreign) THEN 'same'
         WHEN any_value(t.operation) IS NOT NULL THEN 'likely'
         ELSE 'guess'
     END AS confidence
 FROM steps AS t
-WHERE t.is_matched OR t.step = 11
+WHERE t.is_matched OR t.step = 12
 GROUP BY t.before_run_id, t.after_run_id, t.step, t.is_matched,
     CASE WHEN t.is_matched THEN (t."key"::VARCHAR, t.nth) ELSE (t.is_after::VARCHAR, t.value_id) END;

@@ -12,8 +12,9 @@ op_name
     .regexp_replace('(^|/)remat(/|$)', '\1checkpoint\2', 'g')
     -- 0.4.25 on, 0.7 on
     .regexp_replace('(?:rematted_computation|closed_call)/', '', 'g')
-    -- to 0.6: the loop within the brackets of what was done to it
-    .regexp_replace('transpose[(]jvp[(](while|cond)[)][)]', 'transpose(jvp())/\1', 'g')
-    .regexp_replace('\b(jvp|vmap|checkpoint)[(](while|cond)[)]', '\1()/\2', 'g')
     -- 0.7 on: the function forward within itself backward
-    .regexp_replace('(transpose[(]jvp[(][^/]*[)][)])/jvp[(][^/]*[)]', '\1', 'g');
+    .regexp_replace('(transpose[(]jvp[(][^/]*[)][)])/jvp[(][^/]*[)]', '\1', 'g')
+    -- to 0.6 for loops, until today for some calls: the scope within the brackets of what was done to it
+    .regexp_replace('\b((?:(?:transpose|jvp|vmap|checkpoint)[(])+)(while|cond|checkpoint|shard_map|jit[(][^()]*[)])([)]+)', '\1\3/\2', 'g')
+    -- 0.7 on: differentiated within what is differentiated, as a checkpoint is
+    .regexp_replace('\bjvp[(]jvp[(]([^()]*)[)][)]', 'jvp(\1)', 'g');
