@@ -1,0 +1,35 @@
+-- title: Bytes that something could spare at the peak of a run, one row for each value and advice.
+-- note: What each advice means and when it is given is said in the block spare_... that it comes from.
+-- column run_id BIGINT: Number of the run.
+-- column advice VARCHAR: What could be done.
+-- column owner VARCHAR: What the value is put down to: source line, operation or instruction, layers folded.
+-- column value_id BIGINT: Value whose bytes would be spared.
+-- column first_byte BIGINT: First byte that would be spared, within its allocation.
+-- column end_byte BIGINT: First byte after them.
+-- column from_time BIGINT: First slot from which they would be spared.
+-- column to_time BIGINT: Last slot.
+-- column reason VARCHAR: What in the dump shows it.
+CREATE OR REPLACE MACRO spare_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
+SELECT
+    s.run_id,
+    s.advice,
+    owner_name(v.opcode, v.source_file, v.source_line, v.op_name, v.instruction) AS owner,
+    s.value_id,
+    v.allocation_index,
+    v.offset_bytes + s.kept_bytes AS first_byte,
+    v.offset_bytes + v.size_bytes AS end_byte,
+    s.from_time,
+    s.to_time,
+    s.reason
+FROM (
+    FROM spare_idle(run, label, module)
+    UNION ALL FROM spare_parts(run, label, module)
+    UNION ALL FROM spare_padding(run, label, module)
+    UNION ALL FROM spare_copies(run, label, module)
+    UNION ALL FROM spare_duplicates(run, label, module)
+    UNION ALL FROM spare_precision(run, label, module)
+    UNION ALL FROM spare_donations(run, label, module)
+    UNION ALL FROM spare_constants(run, label, module)
+) AS s
+JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
+WHERE v.size_bytes > s.kept_bytes AND s.from_time <= s.to_time;

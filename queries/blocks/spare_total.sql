@@ -1,0 +1,34 @@
+-- title: Bytes of the total that are not in the peak: holes of arenas, scratch, results that could take a parameter's memory.
+-- note: How the compiler would place the rest is not known: this is the most that can be won.
+-- column run_id BIGINT: Number of the run.
+-- column advice VARCHAR: pack, scratch or donate.
+-- column owner VARCHAR: Allocation; for donate what its parameters are put down to.
+-- column buffers BIGINT: Values in it, count; for donate results.
+-- column spare_bytes BIGINT: Bytes.
+-- column value_id BIGINT: Largest of the results; NULL for an allocation.
+-- column reason VARCHAR: What in the dump shows it.
+CREATE OR REPLACE MACRO spare_total(run := NULL, label := NULL, module := NULL) AS TABLE
+SELECT
+    a.run_id,
+    CASE WHEN a.is_thread_local THEN 'scratch' ELSE 'pack' END AS advice,
+    'allocation ' || a.allocation_index AS owner,
+    a.placed_values AS buffers,
+    CASE WHEN a.is_thread_local THEN a.size_bytes ELSE a.size_bytes - a.live_peak_bytes END AS spare_bytes,
+    NULL::BIGINT AS value_id,
+    CASE WHEN a.is_thread_local THEN 'thread-local' ELSE 'never live at once with the rest' END AS reason
+FROM selected_runs(run, label, module) AS r
+JOIN allocations AS a ON a.run_id = r.run_id
+WHERE a.is_thread_local OR a.kind = 'temp'
+UNION ALL
+SELECT
+    d.run_id,
+    'donate',
+    owner_name(p.opcode, p.source_file, p.source_line, p.op_name, p.instruction) AS owner,
+    count(*),
+    sum(d.size_bytes)::BIGINT,
+    arg_max(d.fitting_id, (d.size_bytes, -d.fitting_id)),
+    'results fit the memory of parameters'
+FROM donations(run, label, module) AS d
+JOIN "values" AS p ON p.run_id = d.run_id AND p.value_id = d.value_id
+WHERE d.status = 'missed'
+GROUP BY d.run_id, owner;
