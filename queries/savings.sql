@@ -6,11 +6,11 @@
 --   do not save. Steps do not add up: each figure is that of its step alone. What it takes (time to compute again or to
 --   transfer, a result nobody reads) is not in a dump. Steps that lower total concern what allocations take over their
 --   live bytes; how the compiler would pack them then is not known, so the figure is the most that can be won.
--- example: --run 1
+-- example: --least 16KiB
 -- parameter top BIGINT = 20: rows to show
--- parameter least BIGINT [bytes] = 1048576: bytes that a step must spare at the peak to be looked at
+-- parameter least BIGINT [bytes] = 4096: bytes that a step must spare at the peak to be looked at
 -- parameter runs BIGINT = 5: modules to look at, those with the highest peaks
--- key: run_id, saves_bytes, advice, owner, buffers, shape, reason, largest, module
+-- key: run_id, saves_bytes, advice, owner, buffers, shape, reason, module
 -- column run_id BIGINT: number of the run
 -- column saves_bytes BIGINT [bytes] as saves: bytes by which the peak (or the total) would be lower
 -- column percent DOUBLE [share]: share of the run's peak
@@ -55,4 +55,4 @@ LEFT JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
 ORDER BY saves_bytes DESC, s.spare_bytes DESC, s.run_id, s.advice, s.owner
 LIMIT $top;
 
-EXECUTE savings(top := 20, least := 1048576, runs := 5, run := NULL, label := NULL, module := NULL);
+EXECUTE savings(top := 20, least := 4096, runs := 5, run := NULL, label := NULL, module := NULL);

@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "shell": ("ingest.cli.query:shell", "Open the database in the DuckDB shell."),
     "runs": ("ingest.cli.runs:runs", "List the runs, newest first."),
     "show": ("ingest.cli.show:show", "Show one run: its figures and what fills its peak."),
+    "advise": ("ingest.cli.advise:advise", "Say what would lower the peak of one run, and by how much."),
     "report": ("ingest.cli.report:report", "Write one run, or two to compare, as a page to look around in."),
     "plot": ("ingest.cli.plot:plot", "Draw one run as SVG or PNG: live bytes and arena."),
     "check": ("ingest.cli.check:check", "Hold compilations to rules about memory: a gate for CI."),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from ingest.compare.comparison import Change, Comparison, Figure, Pair
-from ingest.query.cells import display_width, escape, human_bytes
+from ingest.query.cells import code_span, display_width, escape, human_bytes
 
 __all__ = ["as_json", "as_markdown", "as_text", "headline"]
 
@@ -171,18 +171,18 @@ def as_markdown(comparison: Comparison, *, top: int | None = None) -> Iterator[s
             shown = pair.changes if top is None else pair.changes[:top]
             for row in shown:
                 times = f" x{row.buffers}" if row.buffers > 1 else ""
-                texts = " | ".join(map(_code, (what(row), shapes(row), row.source or "")))
+                texts = " | ".join(map(code_span, (what(row), shapes(row), row.source or "")))
                 yield f"| {signed(row.change_bytes)} | {row.change}{times} | {texts} | {row.confidence} |"
             if rest := pair.changes[len(shown) :]:
                 yield f"| {_sum(rest)} | {len(rest)} smaller rows | | | | |"
             yield ""
     alike = [pair for pair in comparison.pairs if not pair.differs]
     if alike:
-        yield f"Equal: {', '.join(_code(pair.after.module) for pair in alike)}."
+        yield f"Equal: {', '.join(code_span(pair.after.module) for pair in alike)}."
         yield ""
     for side, runs in (("before", comparison.only_before), ("after", comparison.only_after)):
         if runs:
-            yield f"Only {side}: {', '.join(_code(run.module) for run in runs)}."
+            yield f"Only {side}: {', '.join(code_span(run.module) for run in runs)}."
             yield ""
 
 
@@ -231,13 +231,6 @@ def _md(text: str) -> str:
     for special in "\\`*_[]<>|#&":
         escaped = escaped.replace(special, f"\\{special}")
     return escaped
-
-
-def _code(text: str) -> str:
-    """Write a text of a dump as code within a table's cell, where nothing of it is markup."""
-    if not text:
-        return ""
-    return f"`{escape(text).replace('`', chr(0x2019)).replace('|', chr(92) + '|')}`"
 
 
 def _near(place: str) -> str:

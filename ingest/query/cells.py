@@ -10,7 +10,17 @@ import unicodedata
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["bar", "display_width", "escape", "human_bytes", "json_text", "json_value", "plain", "shown"]
+__all__ = [
+    "bar",
+    "code_span",
+    "display_width",
+    "escape",
+    "human_bytes",
+    "json_text",
+    "json_value",
+    "plain",
+    "shown",
+]
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 """Control characters, and those that reorder or hide text."""
@@ -32,6 +42,13 @@ def human_bytes(size: int) -> str:
 def escape(text: str) -> str:
     r"""Show control characters instead of sending them to a terminal: ESC becomes \x1b."""
     return _CONTROL.sub(_escaped, text)
+
+
+def code_span(text: str) -> str:
+    """Write a text of a dump as code for a cell of a Markdown table, where nothing of it is markup."""
+    if not text:
+        return ""
+    return f"`{escape(text).replace('`', chr(0x2019)).replace('|', chr(92) + '|')}`"
 
 
 def shown(value: Any, unit: str | None) -> str:

@@ -1,0 +1,82 @@
+"""`xbuf advise`: what would lower the peak of a run, and by how much."""
+
+from __future__ import annotations
+
+import click
+
+from ingest.cli.answer import terminal_style
+from ingest.cli.interrupts import reading
+from ingest.cli.references import RUN
+from ingest.cli.streams import echo, say
+from ingest.cli.terminal import DATABASE_OPTION
+
+
+@click.command()
+@click.argument("reference", metavar="RUN", type=RUN)
+@DATABASE_OPTION
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Steps to show; 0 for all.",
+)
+@click.option(
+    "--least",
+    default="1MiB",
+    show_default=True,
+    metavar="SIZE",
+    help="Bytes that a step must spare at the peak to be looked at.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "markdown", "json"]),
+    default="text",
+    show_default=True,
+    help="markdown is for issues and pull requests.",
+)
+@click.option("--width", type=click.IntRange(60), metavar="N", help="Columns.  [default: the terminal's]")
+@click.option(
+    "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
+    help="Colour; NO_COLOR turns auto off.",
+)  # fmt: skip
+def advise(
+    reference: str, database: str, top: int, least: str, format_: str, width: int | None, ansi: str
+) -> None:
+    """Say what would lower the peak of one run, the most helpful step first.
+
+    For each step the peak is computed anew without what the step spares, at every slot: bytes that another
+    slot needs as much are not promised. RUN is what `xbuf show` takes. The same rows in SQL are
+    FROM savings(run := 1).
+
+    \b
+    Example:
+      xbuf advise 1
+      xbuf advise latest --top 3 --format markdown
+    """
+    from ingest.query.blocks import create_temporary
+    from ingest.query.output import terminal_width
+    from ingest.query.references import resolve_one
+    from ingest.query.run import read_size
+    from ingest.report.advice import read_advice
+    from ingest.report.advice_text import as_json, as_markdown, as_text
+
+    bytes_ = read_size(least, "--least")
+    with reading(database) as connection:
+        create_temporary(connection)
+        run = resolve_one(connection, reference)
+        advice = read_advice(connection, run, top or None, bytes_)
+    if format_ == "json":
+        echo(as_json(advice))
+        return
+    lines = (
+        as_markdown(advice)
+        if format_ == "markdown"
+        else as_text(advice, width or terminal_width() or 100, terminal_style(ansi))
+    )
+    for line in lines:
+        echo(line)
+    if advice.more:
+        say(f"{len(advice.steps)} of {len(advice.steps) + advice.more} steps; --top 0 for all")
