@@ -6,7 +6,7 @@ stores each of these once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -31,9 +31,13 @@ TYPES: Final[dict[str, pa.DataType]] = {
 """Arrow's names of DuckDB's types."""
 
 
-def batch_tables(batch: Batch) -> dict[str, pa.Table]:
-    """Return the collected rows by table; tables without rows are left out."""
-    return {name: _table(batch, name) for name in COLUMNS if batch.runs[name]}
+def batch_tables(batch: Batch) -> Iterator[tuple[str, pa.Table]]:
+    """Yield name and rows of each table that has some; the batch gives them up: nothing is held twice."""
+    for name in COLUMNS:
+        if batch.runs[name]:
+            table = _table(batch, name)
+            batch.rows[name].clear()
+            yield name, table
 
 
 def table_of(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
@@ -47,9 +51,9 @@ def table_of(columns: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> pa.
     )
 
 
-def write_tables(tables: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
+def write_tables(tables: Iterable[tuple[str, pa.Table]], directory: str, suffix: str = "") -> None:
     """Write each table to `directory/NAME{suffix}.parquet`."""
-    for name, table in tables.items():
+    for name, table in tables:
         texts = [field.name for field in table.schema if field.type not in (pa.int64(), pa.bool_())]
         pq.write_table(
             table,

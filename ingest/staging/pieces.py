@@ -101,7 +101,7 @@ def complete_allocations(directory: str, held: OccupancyColumns) -> None:
         if name.startswith("allocations"):
             table = with_occupancies(pq.read_table(f"{directory}/{name}"), held)
             suffix = name.removeprefix("allocations").removesuffix(".parquet")
-            write_tables({"allocations": table}, directory, suffix)
+            write_tables([("allocations", table)], directory, suffix)
 
 
 def with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:

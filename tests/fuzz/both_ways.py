@@ -8,7 +8,7 @@ what would become Parquet files is kept as Arrow tables.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ def _stage_whole(task: Task, paths: Mapping[str, str], tables: list[dict[str, pa
     dump = parse_set(paths)
     batch = Batch()
     batch.add(0, dump)
-    tables.append(batch_tables(batch))
+    tables.append(dict(batch_tables(batch)))
     return run_row(task, dump)
 
 
@@ -105,8 +105,8 @@ def _blocks_of(block_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
-    def keep(written: dict[str, pa.Table], directory: str, suffix: str = "") -> None:
-        tables.append(written)
+    def keep(written: Iterable[tuple[str, pa.Table]], directory: str, suffix: str = "") -> None:
+        tables.append(dict(written))
 
     def complete(directory: str, held: OccupancyColumns) -> None:
         for written in tables:

@@ -164,5 +164,5 @@ def _rows(dump: ParsedDump, found: Sidecars) -> Rows:
     batch.add(0, dump, found)
     return {
         name: table.select([one for one in table.column_names if one not in _TOLD.get(name, ())])
-        for name, table in batch_tables(batch).items()
+        for name, table in batch_tables(batch)
     }

@@ -9,10 +9,11 @@ import duckdb
 import pytest
 
 from ingest.dump.find import discover
+from ingest.dump.parse import parse_set
 from ingest.dump.sets import DumpSet
 from ingest.staging import stage
 from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
-from ingest.staging.batch import COLUMNS
+from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.small_batch import write_small_batch
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Staged, Task
@@ -103,3 +104,14 @@ def test_every_type_has_a_name_in_arrow() -> None:
     """Types are written as DuckDB names them."""
     named = {type_ for columns in COLUMNS.values() for type_ in columns.values()}
     assert named <= TYPES.keys()
+
+
+def test_a_batch_gives_up_the_rows_that_are_arrow() -> None:
+    """Workers hold the rows of a chunk as lists or as columns of Arrow, not as both."""
+    batch = Batch()
+    dump_set = next(one for one in discover([DATA]).sets if len(one.members) == 3)
+    batch.add(1, parse_set(stage.text_files(dump_set)))
+    for name, table in batch_tables(batch):
+        assert len(table) == sum(rows for _, rows in batch.runs[name])
+        assert not batch.rows[name]
+    assert not any(column for columns in batch.rows.values() for column in columns)
