@@ -1,13 +1,15 @@
-"""Put manual pages into the wheel, made of the commands themselves: `man xbuf-query` once it is installed."""
+"""What a build adds: manual pages made of the commands, and the address of the repository."""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class ManualPages(BuildHookInterface):  # type: ignore[type-arg]
@@ -32,3 +34,13 @@ class ManualPages(BuildHookInterface):  # type: ignore[type-arg]
         """Remove what was written."""
         if version != "editable":
             self._folder.cleanup()
+
+
+class ProjectAddress(MetadataHookInterface):
+    """Names the repository in XBUF_URL; a build without it names none, so that a fork names itself."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Put in the URLs."""
+        address = os.environ.get("XBUF_URL", "").rstrip("/")
+        if address:
+            metadata["urls"] = {"Source": address, "Issues": f"{address}/issues"}

@@ -105,7 +105,9 @@ def test_the_packages_pass_the_checks_of_an_index(built: Path) -> None:
     packages = [built / wheel_name(), built / f"xbuf-{VERSION}.tar.gz"]
     done = run(sys.executable, "-m", "twine", "check", "--strict", *packages, cwd=built)
     assert done.count("PASSED") == 2, done
-    run(sys.executable, "-m", "check_wheel_contents", "--toplevel", "ingest,xbuf", wheel_name(), cwd=built)
+    # Revisions of the schema have numbers for names; Alembic finds them by their paths (W004).
+    options = ("--toplevel", "ingest,xbuf", "--ignore", "W004")
+    run(sys.executable, "-m", "check_wheel_contents", *options, wheel_name(), cwd=built)
 
 
 def test_the_sdist_builds_the_same_wheel(built: Path) -> None:

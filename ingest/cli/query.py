@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -203,12 +204,20 @@ def shell(arguments: tuple[str, ...], database: str, write: bool) -> None:
 
     program = shutil.which("duckdb") or shutil.which("duckdb", path=str(Path(sys.executable).parent))
     if program is None:
-        raise UsageError(
-            "the duckdb shell is not installed; `pip install duckdb-cli` brings it, or use `xbuf sql`"
-        )
+        raise UsageError(f"the duckdb shell is not installed; `{_shell_line()}` brings it, or use `xbuf sql`")
     open_database(database, read_only=True).close()
     flush_stdout()
     os.execv(program, ["duckdb", *([] if write else ["-readonly"]), database, *arguments])
+
+
+def _shell_line() -> str:
+    """Return the line that installs the shell where this program is installed."""
+    place = Path(sys.prefix).parts
+    if "pipx" in place:
+        return "pipx inject xbuf duckdb-cli"
+    if place[-3:-1] == ("uv", "tools"):
+        return "uv tool install --with duckdb-cli xbuf"
+    return f"{shlex.quote(sys.executable)} -m pip install duckdb-cli"
 
 
 def _read_stdin() -> str:

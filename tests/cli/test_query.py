@@ -348,13 +348,24 @@ def test_the_shell_opens_read_only(own_demonstration: Path, tmp_path: Path) -> N
     assert shell_("--write", "-c", "DELETE FROM run_labels").stderr == ""
 
 
-def test_a_missing_shell_is_told(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without the duckdb program the command says how to get it."""
+@pytest.mark.parametrize(
+    ("prefix", "line"),
+    [
+        ("/srv/xbuf", "'{0}/a b/python' -m pip install duckdb-cli"),
+        ("/home/u/.local/share/pipx/venvs/xbuf", "pipx inject xbuf duckdb-cli"),
+        ("/home/u/.local/share/uv/tools/xbuf", "uv tool install --with duckdb-cli xbuf"),
+    ],
+)
+def test_a_missing_shell_is_named_with_the_line_that_installs_it(
+    prefix: str, line: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """To be pasted as it is: into the environment that xbuf runs in, by the tool that made it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "a b" / "python"))
+    monkeypatch.setattr(sys, "prefix", prefix)
     answer = run("shell")
     assert answer.code == 2
-    assert "pip install duckdb-cli" in answer.err
+    assert f"`{line.format(tmp_path)}` brings it" in answer.err
 
 
 def test_commands_end_their_help_with_an_example() -> None:
