@@ -135,6 +135,11 @@ _table(
     Column("file_name", "VARCHAR", "Name of the file within runs.dump_dir.", required=True),
     Column("file_bytes", "BIGINT", "Size on disk when read, bytes.", required=True),
     Column("mtime_ns", "BIGINT", "Modification time when read, nanoseconds since 1970.", required=True),
+    Column(
+        "etag",
+        "VARCHAR",
+        "Version of the file as the store or archive that holds it names it; NULL for files in folders.",
+    ),
     Column("content_sha256", "VARCHAR", "SHA-256 of the file's content, uncompressed, hexadecimal."),
 )
 _table(

@@ -37,6 +37,7 @@ from ingest.dump.check import (
     misplaced,
     without_blank_end,
 )
+from ingest.dump.content import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
 from ingest.dump.live_range import (
     RANGES_HEAD,
     UNAVAILABLE,
@@ -50,7 +51,6 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore, OtherColor, slot_after
 from ingest.dump.resident import resident_peak
 from ingest.dump.sections import Piece, Section, cut
-from ingest.dump.source import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
 from ingest.dump.total import note_lines, scan_total, scan_unavailable
 from ingest.dump.used_values import last_id
 from ingest.dump.warnings import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ingest.dump.content import BLOCK_BYTES, BlockReader, Content
 from ingest.dump.notices import MAX_TEXT
-from ingest.dump.source import BLOCK_BYTES, BlockReader, Source
 from ingest.errors import DumpError
 
 
@@ -80,8 +80,8 @@ def _offset_of_line(file: str, line: int) -> int | None:
     """Return where a line starts in the uncompressed bytes; None if the file is shorter by now."""
     offset = 0
     line -= 1
-    with Source(file) as source:
-        while line and (data := source.read(BLOCK_BYTES)):
+    with Content(file) as content:
+        while line and (data := content.read(BLOCK_BYTES)):
             ends = data.count(b"\n")
             if ends < line:
                 line -= ends

@@ -8,7 +8,6 @@ from itertools import accumulate
 
 from ingest.dump.driver import START, Driver
 from ingest.dump.lists import Lists
-from ingest.dump.opening import without_links
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import (
     Allocation,
@@ -21,6 +20,7 @@ from ingest.dump.records import (
     Value,
 )
 from ingest.dump.used_values import instruction_text
+from ingest.source.local import without_links
 
 
 def parse_set(files: Mapping[str, str], max_bytes: int | None = None) -> ParsedDump:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from ingest.display import display
+from ingest.source.source import PathIn, Source, Status
 
-__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "Problem", "time_of"]
-
-_LATEST: Final = 2**63 - 1
+__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "Problem"]
 
 
 class Member(NamedTuple):
@@ -22,7 +21,13 @@ class Member(NamedTuple):
     """As the file system has it; see `display`."""
     size: int
     mtime_ns: int
-    """As `time_of` has it."""
+    etag: str | None = None
+    """These three as `ingest.source.source.Status` has them."""
+
+    @property
+    def status(self) -> Status:
+        """The version of the file."""
+        return Status(*self[2:])
 
     def as_stored(self) -> Member:
         """Return it with its name as the database has it."""
@@ -57,7 +62,7 @@ class DumpSet(NamedTuple):
     """The files of one compiled module's dump."""
 
     directory: str
-    """Absolute, without symbolic links."""
+    """On this machine absolute, without symbolic links; elsewhere as it may be shown."""
     stem: str
     members: tuple[Member, ...]
     """In the order of `ingest.dump.names.ROLES`, one for each role that is there."""
@@ -65,10 +70,15 @@ class DumpSet(NamedTuple):
     """Where members lead that are links."""
     in_profile: InProfile | None = None
     """The set is a module within the file of its only member, a profile."""
+    source: Source | None = None
+    """Where the directory is; None for this machine."""
 
     def path(self, member: Member) -> str:
-        """Return where a member lies: an absolute path of which no part is a link."""
-        return dict(self.links).get(member.file_name) or os.path.join(self.directory, member.file_name)
+        """Return where a member lies: on this machine an absolute path of which no part is a link."""
+        path = os.path.join(self.directory, member.file_name)
+        if self.source is not None:
+            return PathIn(path, self.source, member.status)
+        return dict(self.links).get(member.file_name) or path
 
     def paths(self) -> dict[str, str]:
         """Return where all members lie, by role."""
@@ -101,9 +111,3 @@ class Discovery:
     def found(self) -> int:
         """How many things were found; an import loads, passes over, rejects or puts off each of them."""
         return len(self.sets) + len(self.problems)
-
-
-def time_of(status: os.stat_result) -> int:
-    """Return when a file was modified, ns since 1970; what no BIGINT holds (after 2262) as its last."""
-    time = status.st_mtime_ns
-    return time if -_LATEST <= time <= _LATEST else max(-_LATEST, min(time, _LATEST))

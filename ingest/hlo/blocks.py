@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ingest.dump.source import Source
+from ingest.dump.content import Content
 
 __all__ = ["BLOCK_BYTES", "LineBlocks"]
 
@@ -82,15 +82,15 @@ class LineBlocks:
             yield _ELIDED + tail
 
     def _read(self) -> Iterator[bytes]:
-        with Source(self.path) as source:
-            while data := source.read(self._block_bytes):
+        with Content(self.path) as content:
+            while data := content.read(self._block_bytes):
                 self.ends_with_newline = data.endswith(b"\n")
-                if source.count == len(data):
+                if content.count == len(data):
                     data = data.removeprefix(_BOM)
                     end = data.find(b"\n")
                     self._crlf = end > 0 and data[end - 1] == 0x0D
                 yield data
-            self.text_bytes, self.sha256 = source.count, source.sha256
+            self.text_bytes, self.sha256 = content.count, content.sha256
 
     def _decode(self, data: bytes) -> str:
         if self._crlf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ingest.dump.source import FilePart
+from ingest.dump.content import FilePart
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 from ingest.hlo.wire import BYTES, MAX_BYTES, VARINT, Wire

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from ingest.dump.content import FilePart
 from ingest.dump.records import Notice
-from ingest.dump.source import FilePart
 from ingest.errors import DumpError
 from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
 from ingest.hlo.assignment_proto import AssignmentReader

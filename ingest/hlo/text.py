@@ -11,8 +11,8 @@ import os
 import re
 from typing import Final
 
+from ingest.dump.content import Content
 from ingest.dump.records import Notice
-from ingest.dump.source import Source
 from ingest.errors import DumpError
 from ingest.hlo.blocks import BLOCK_BYTES, LineBlocks
 from ingest.hlo.budget import Budget
@@ -67,15 +67,15 @@ def hash_hlo_text(path: str | os.PathLike[str]) -> str:
         DumpError: the file cannot be read, is no HLO text, or is cut off.
     """
     name = os.fspath(path)
-    with Source(name) as source:
-        start = end = source.read(BLOCK_BYTES)
+    with Content(name) as content:
+        start = end = content.read(BLOCK_BYTES)
         _require_hlo_text(start.removeprefix(b"\xef\xbb\xbf")[:200].decode(errors="replace"), name)
-        while data := source.read(BLOCK_BYTES):
+        while data := content.read(BLOCK_BYTES):
             end = end[-_LAST_LINE:] + data
         last = end.rstrip()[-_LAST_LINE:].rpartition(b"\n")[2]
         if not last.startswith(b"}"):
             raise DumpError(KIND, "the file is cut off; copy it again", file=name)
-        return source.sha256
+        return content.sha256
 
 
 def _require_hlo_text(start: str, path: str) -> None:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple
 
-from ingest.dump.source import FilePart, Source
+from ingest.dump.content import Content, FilePart
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 
@@ -72,7 +72,7 @@ class Wire:
         self.path = path
         self._budget = budget
         self._skips_unread = skips_unread
-        self._source = Source(path, max_bytes, part)
+        self._content = Content(path, max_bytes, part)
         self._block = b""
         self._before = 0
         """Bytes before the block."""
@@ -85,7 +85,7 @@ class Wire:
     @property
     def is_plain(self) -> bool:
         """The file is not compressed."""
-        return self._source.is_plain
+        return self._content.is_plain
 
     @property
     def position(self) -> int:
@@ -94,12 +94,12 @@ class Wire:
 
     def close(self) -> None:
         """Close the file."""
-        self._source.close()
+        self._content.close()
 
     def finish(self) -> tuple[str, int]:
         """Return SHA-256 (hexadecimal) and number of the uncompressed bytes of the whole file."""
-        self._source.finish()
-        return self._source.sha256, self._source.count
+        self._content.finish()
+        return self._content.sha256, self._content.count
 
     def fields(self, length: int | None = None) -> Iterator[Field]:
         """Yield the fields of the message that starts here; without a length it ends with the file.
@@ -213,7 +213,7 @@ class Wire:
             self._copy.write(self._block[self._copied :])
             self._copied = 0
         self._before += len(self._block)
-        self._block, self._at = self._source.read(_BLOCK), 0
+        self._block, self._at = self._content.read(_BLOCK), 0
         return bool(self._block)
 
     def _skip(self, length: int) -> None:
@@ -223,7 +223,7 @@ class Wire:
                 # All but the last byte: the next block has that, or the file is cut off.
                 self._before += len(self._block) + length - 1
                 self._block, self._at = b"", 0
-                self._source.skip(length - 1)
+                self._content.skip(length - 1)
                 length = 1
             if not self._next_block():
                 raise self.error("the file ends within a message: it is cut off; copy it again")

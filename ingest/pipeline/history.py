@@ -152,19 +152,21 @@ def last_rejects(connection: duckdb.DuckDBPyConnection) -> frozenset[tuple[str, 
 
 
 def update_times(connection: duckdb.DuckDBPyConnection, touched: Sequence[tuple[int, Member]]) -> None:
-    """Record names, sizes and times of unchanged files: (run, file)."""
+    """Record names and versions of unchanged files: (run, file)."""
     if not touched:
         return
     import pyarrow as pa
 
     runs, files = zip(*touched, strict=True)
     columns = zip(*files, strict=True)
-    names = ("run_id", "role", "file_name", "file_bytes", "mtime_ns")
-    table = pa.table([pa.array(column) for column in (runs, *columns)], names=names)
+    names = ("run_id", "role", "file_name", "file_bytes", "mtime_ns", "etag")
+    types = (pa.int64(), pa.string(), pa.string(), pa.int64(), pa.int64(), pa.string())
+    table = pa.table(list(map(pa.array, (runs, *columns), types)), names=names)
     connection.register("touched_files", table)
     try:
         connection.execute(
-            "UPDATE run_files SET file_name = t.file_name, file_bytes = t.file_bytes, mtime_ns = t.mtime_ns"
+            "UPDATE run_files SET file_name = t.file_name, file_bytes = t.file_bytes, mtime_ns = t.mtime_ns,"
+            " etag = t.etag"
             " FROM touched_files AS t WHERE (run_files.run_id, run_files.role) = (t.run_id, t.role)"
         )
     finally:

@@ -26,13 +26,13 @@ __all__ = ["has_manifest", "note_runs", "open_manifest", "take_in"]
 _FILE: Final = "manifest.duckdb"
 _NOTED: Final = "manifest-noted.parquet"
 _COLUMNS: Final = (
-    "run_id, dump_dir, stem, role, file_name, f.file_bytes AS file_bytes, mtime_ns,"
+    "run_id, dump_dir, stem, role, file_name, f.file_bytes AS file_bytes, mtime_ns, etag,"
     " f.content_sha256 AS content_sha256"
 )
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS runs (run_id BIGINT, dump_dir VARCHAR, stem VARCHAR)",
     "CREATE TABLE IF NOT EXISTS run_files (run_id BIGINT, role VARCHAR, file_name VARCHAR,"
-    " file_bytes BIGINT, mtime_ns BIGINT, content_sha256 VARCHAR)",
+    " file_bytes BIGINT, mtime_ns BIGINT, etag VARCHAR, content_sha256 VARCHAR)",
 )
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ingest.display import display
-from ingest.dump.find import PROFILE, discover
+from ingest.dump.find import discover
+from ingest.dump.grouping import PROFILE
 from ingest.dump.names import CACHED_PROTO, PROFILES, ROLES, TEXT_COMPRESSIONS, TEXT_ROLES, parse_stem
 from ingest.dump.sets import Discovery, DumpSet, InProfile, Problem
 from ingest.errors import DumpError

@@ -6,16 +6,17 @@ import errno
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
-from ingest.dump.sets import time_of
 from ingest.errors import XbufError
 from ingest.events import Event, SetRejected
 from ingest.pipeline.journal import Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
+from ingest.source.local import status_of
 from ingest.staging.at_hand import AtHand
 from ingest.staging.task import Rejected, Staged, Task
 from ingest.staging.workers import give_up, stage_alone, stage_tasks
@@ -121,14 +122,14 @@ def read_tasks(
 
 
 def _found_again(task: Task) -> Task:
-    """Return the task with the sizes and times that its files have now."""
+    """Return the task with its files as they are now."""
     members = []
     for member in task.dump_set.members:
-        try:
-            status = os.stat(task.dump_set.path(member), follow_symlinks=False)
-            members.append(member._replace(size=status.st_size, mtime_ns=time_of(status)))
-        except OSError:
-            members.append(member)  # gone: staging it again will say so
+        status = None
+        with suppress(OSError):
+            status = status_of(task.dump_set.path(member))
+        # Where it is gone, or must not be looked at, staging it again will say so.
+        members.append(member if status is None else member._replace(**status._asdict()))
     return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
 
 

@@ -40,7 +40,7 @@ _AT_ONCE: Final = 20_000
 """Places in one question; as JSON, some 4 MB."""
 
 _PLACES: Final = """
-    SELECT run_id, dump_dir, stem, role, file_name, f.file_bytes, mtime_ns, f.content_sha256
+    SELECT run_id, dump_dir, stem, role, file_name, f.file_bytes, mtime_ns, etag, f.content_sha256
     FROM (
         SELECT unnest(place.dump_dir) AS dump_dir, unnest(place.stem) AS stem
         FROM (SELECT from_json_strict($places, '{"dump_dir": ["VARCHAR"], "stem": ["VARCHAR"]}') AS place)
@@ -57,7 +57,7 @@ _DIRECTORIES: Final = """
         SEMI JOIN (SELECT unnest(from_json_strict($directories, '["VARCHAR"]')) AS dump_dir) USING (dump_dir)
         GROUP BY ALL
     )
-    SELECT dump_dir, list(concat_ws('/', role, file_name, f.file_bytes, mtime_ns)) FILTER (runs = 1)
+    SELECT dump_dir, list(concat_ws('/', role, file_name, f.file_bytes, mtime_ns, etag)) FILTER (runs = 1)
     FROM places JOIN run_files AS f USING (run_id)
     GROUP BY dump_dir
 """
@@ -143,7 +143,7 @@ def staged_runs(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> 
     """Give a connection the views `runs` and `run_files` of staged parts; run numbers there are texts."""
     for table, columns in (
         ("runs", "dump_dir, stem"),
-        ("run_files", "role, file_name, file_bytes, mtime_ns, content_sha256"),
+        ("run_files", "role, file_name, file_bytes, mtime_ns, etag, content_sha256"),
     ):
         files = ", ".join("'{}'".format(f"{part}/{table}.parquet".replace("'", "''")) for part in parts)
         connection.execute(
@@ -164,9 +164,10 @@ def _by_directory(
         files = recorded.get(shown[dump_set.directory])
         if files is None:
             continue
-        for role, name, size, mtime_ns in dump_set.members:
+        for role, name, size, mtime_ns, etag in dump_set.members:
             shown_name = name if name.isprintable() else display(name)
-            if f"{role}/{shown_name}/{size}/{mtime_ns}" not in files:
+            version = f"{size}/{mtime_ns}" if etag is None else f"{size}/{mtime_ns}/{etag}"
+            if f"{role}/{shown_name}/{version}" not in files:
                 left.append(number)
                 break
         else:

@@ -23,7 +23,7 @@ _FILE: Final = "suspects.json"
 TRIALS: Final = 2
 """Losses after which a set is rejected without being read: the second was alone."""
 
-_Files = list[list[str | int]]
+_Files = list[list[str | int | None]]
 
 
 class Suspects:
@@ -97,4 +97,4 @@ class Suspects:
 
 
 def _files(dump_set: DumpSet) -> _Files:
-    return [[one.role, one.file_name, one.size, one.mtime_ns] for one in dump_set.members]
+    return [[*member] for member in dump_set.members]

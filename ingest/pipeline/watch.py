@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from ingest.arguments import Labels, Paths, as_paths, as_pattern
 from ingest.database.connect import check_path
-from ingest.dump.find import PROFILE, check_paths
+from ingest.dump.find import check_paths
+from ingest.dump.grouping import PROFILE
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import DatabaseLocked, UsageError
 from ingest.pipeline.importer import import_dumps

@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 
 from ingest.dump import features
 from ingest.dump.allocations import LIMIT
+from ingest.dump.content import BLOCK_BYTES
 from ingest.dump.driver import Driver, Joined, Place, SlotFacts, Text, UsedFacts, measure_ranges
 from ingest.dump.notices import Notices, note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationFacts, AllocationsBefore
 from ingest.dump.sets import DumpSet
-from ingest.dump.source import BLOCK_BYTES
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.measure import NOT_LIVE, Intervals
 from ingest.liveness.occupancy import NOT_RANGED

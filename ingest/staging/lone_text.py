@@ -13,6 +13,7 @@ from copy import copy, deepcopy
 from dataclasses import fields
 from typing import Final
 
+from ingest.dump.content import TooMuchText
 from ingest.dump.driver import Driver
 from ingest.dump.lists import Lists
 from ingest.dump.locate import locate
@@ -20,7 +21,6 @@ from ingest.dump.names import ROLES, TEXT_ROLES
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
-from ingest.dump.source import TooMuchText
 from ingest.errors import DumpError
 from ingest.hlo.assignment import HloProto
 

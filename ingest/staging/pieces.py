@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingest.dump.allocations import Header
+from ingest.dump.content import read_range
 from ingest.dump.driver import Place, SlotFacts, Text, UsedFacts
 from ingest.dump.lists import used_facts
 from ingest.dump.live_range import scan_sequence
@@ -28,7 +29,6 @@ from ingest.dump.pieces import (
     scan_range_piece,
     scan_used_piece,
 )
-from ingest.dump.source import read_range
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.staging.arrow_rows import batch_tables, write_tables

@@ -9,23 +9,24 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import stat
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from ingest.database.identity import holds
 from ingest.database.tables import staged_types, types_of
 from ingest.display import display
+from ingest.dump.content import FilePart, TooMuchText
 from ingest.dump.names import DumpName, parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
-from ingest.dump.sets import DumpSet, time_of
-from ingest.dump.source import FilePart, TooMuchText
+from ingest.dump.sets import DumpSet
 from ingest.errors import DumpError
+from ingest.source.local import status_of
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
 from ingest.staging.implied import Implied, add_implied, implied_by_text
@@ -309,28 +310,19 @@ def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool
 
 
 def _has_changed(dump_set: DumpSet) -> bool:
-    """Return whether a member has another size or time than when it was found."""
-    for member in dump_set.members:
-        try:
-            status = os.stat(dump_set.path(member), follow_symlinks=False)
-        except OSError:
-            return True
-        if (status.st_size, time_of(status)) != (member.size, member.mtime_ns):
-            return True
-    return False
+    """Return whether a member is another version than when it was found."""
+    try:
+        return any(status_of(dump_set.path(member)) != member.status for member in dump_set.members)
+    except OSError:
+        return True
 
 
 def _is_gone(dump_set: DumpSet) -> bool:
     """Return whether a member is no file any more: it was removed, or a link or a FIFO took its place."""
     for member in dump_set.members:
-        try:
-            mode = os.stat(dump_set.path(member), follow_symlinks=False).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except OSError:
-            continue
-        if not stat.S_ISREG(mode):
-            return True
+        with suppress(OSError):
+            if status_of(dump_set.path(member)) is None:
+                return True
     return False
 
 

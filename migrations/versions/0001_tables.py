@@ -363,6 +363,11 @@ def upgrade() -> None:
         column(
             "mtime_ns", sa.BigInteger(), "Modification time when read, nanoseconds since 1970.", required=True
         ),
+        column(
+            "etag",
+            sa.String(),
+            "Version of the file as the store or archive that holds it names it; NULL for files in folders.",
+        ),
         column("content_sha256", sa.String(), "SHA-256 of the file's content, uncompressed, hexadecimal."),
         sa.PrimaryKeyConstraint("run_id", "role"),
         comment="One row for each member file of a run; how an import knows what is unchanged.",

@@ -59,7 +59,7 @@ def test_members_of_a_set_are_grouped_in_fixed_order(tmp_path: Path) -> None:
     (dump_set,) = found.sets
     assert (dump_set.directory, dump_set.stem) == (str(tmp_path.resolve()), _STEM)
     assert [member.role for member in dump_set.members] == ["primary", "values", "live_range", "hlo", "proto"]
-    assert dump_set.members[0] == ("primary", _STEM + _PRIMARY, 5, 1_700_000_000_123_456_789)
+    assert dump_set.members[0] == ("primary", _STEM + _PRIMARY, 5, 1_700_000_000_123_456_789, None)
 
 
 def test_sets_are_found_at_any_depth_and_sorted(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ingest import DumpError, ImportSummary, discover, import_dumps, open_database, parse_dump
-from ingest.dump.opening import is_of_kernel, open_folder, open_regular
 from ingest.events import Event, LeftOut
 from ingest.pipeline.reading import read_tasks
+from ingest.source.local import is_of_kernel, open_folder, open_regular
 from tests.support.dump_sets import DATA
 
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"

@@ -256,7 +256,7 @@ def test_every_agreed_kind_has_a_case() -> None:
 def _short_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lower the limit of a record from 64 MiB to 1000 characters."""
     monkeypatch.setattr("ingest.dump.sections.MAX_RECORD", 1000)
-    monkeypatch.setattr("ingest.dump.source.MAX_RECORD", 1000)
+    monkeypatch.setattr("ingest.dump.content.MAX_RECORD", 1000)
 
 
 @pytest.mark.usefixtures("_short_records")

@@ -17,8 +17,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from ingest.dump import driver
+from ingest.dump.content import BlockReader
 from ingest.dump.parse import parse_set
-from ingest.dump.source import BlockReader
 from ingest.errors import DumpError
 from ingest.liveness.occupancy_columns import OccupancyColumns
 from ingest.staging import large, pieces

@@ -327,8 +327,8 @@ def test_a_bomb_of_many_runs_is_refused(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is a dump to the end, and too much of one for its size on disk, is refused with the remedy."""
-    monkeypatch.setattr("ingest.dump.source.BOMB_BYTES", 100_000)
-    monkeypatch.setattr("ingest.dump.source.BOMB_TIMES", 5)
+    monkeypatch.setattr("ingest.dump.content.BOMB_BYTES", 100_000)
+    monkeypatch.setattr("ingest.dump.content.BOMB_TIMES", 5)
     text = b"BufferAssignment:\n" + b"".join(b"allocation %d: size 0, constant:\n" % n for n in range(10_000))
     write(tmp_path / "dumps", {f"x{PRIMARY}.gz": gzip.compress(text), f"plain{PRIMARY}": text})
     assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ingest import ImportSummary, import_dumps, open_database
-from ingest.dump.source import Source
+from ingest.dump.content import Content
 from ingest.errors import DumpError
 from ingest.hlo.profile import read_profile
 from ingest.maintenance.doctor import examine
@@ -120,16 +120,16 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
 def decompressed(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """How many bytes of each compressed file this process has decompressed."""
     counts: dict[str, int] = {}
-    whole = Source._read
+    whole = Content._read
 
-    def counted(self: Source, size: int) -> bytes:
+    def counted(self: Content, size: int) -> bytes:
         data = whole(self, size)
         if not getattr(self, "is_plain", True):
             name = os.path.basename(self.path)
             counts[name] = counts.get(name, 0) + len(data)
         return data
 
-    monkeypatch.setattr(Source, "_read", counted)
+    monkeypatch.setattr(Content, "_read", counted)
     return counts
 
 
@@ -225,15 +225,15 @@ def test_events_are_stepped_over_unread(tmp_path: Path, monkeypatch: pytest.Monk
         file.write(varint(1 << 3 | 2) + varint(len(name) + len(head) + events) + name + head)
         file.seek(events, os.SEEK_CUR)
         file.write(proto)
-    whole = Source.read
+    whole = Content.read
 
-    def counted(self: Source, size: int) -> bytes:
+    def counted(self: Content, size: int) -> bytes:
         nonlocal read
         data = whole(self, size)
         read += len(data)
         return data
 
-    monkeypatch.setattr(Source, "read", counted)
+    monkeypatch.setattr(Content, "read", counted)
     [module] = read_profile(path).modules
     assert module.offset > events
     assert read < 1 << 20

@@ -56,13 +56,13 @@ def recorded() -> Iterator[duckdb.DuckDBPyConnection]:
         )
         connection.execute(
             "CREATE TABLE run_files (run_id BIGINT, role VARCHAR, file_name VARCHAR, file_bytes BIGINT,"
-            " mtime_ns BIGINT, content_sha256 VARCHAR)"
+            " mtime_ns BIGINT, etag VARCHAR, content_sha256 VARCHAR)"
         )
         for run_id, directory, stem in sorted({row[:3] for row in RECORDED}):
             number = 2 if run_id > 5 else 1
             connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?)", [run_id, number, directory, stem])
         for run_id, _, _, *file in RECORDED:
-            connection.execute("INSERT INTO run_files VALUES (?, ?, ?, ?, ?, 'sha')", [run_id, *file])
+            connection.execute("INSERT INTO run_files VALUES (?, ?, ?, ?, ?, NULL, 'sha')", [run_id, *file])
         yield connection
 
 

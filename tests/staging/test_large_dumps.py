@@ -14,8 +14,8 @@ import duckdb
 import pytest
 
 from ingest.dump import driver
+from ingest.dump.content import BlockReader
 from ingest.dump.find import discover
-from ingest.dump.source import BlockReader
 from ingest.staging.large import InThisProcess, stage_large
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Staged, Task

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.dump.source import Source, read_text
+from ingest.dump.content import Content, read_text
 from ingest.errors import DumpError
 from ingest.hlo.proto import read_proto
 from ingest.hlo.text import read_hlo_text
@@ -32,17 +32,17 @@ def test_no_reader_goes_beyond_the_expansion_limit(
     reader: str, compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few KB that stand for 64 MB are refused by every reader, with the remedy, soon after the limit."""
-    monkeypatch.setattr("ingest.dump.source.BOMB_BYTES", 100_000)
-    monkeypatch.setattr("ingest.dump.source.BOMB_TIMES", 5)
+    monkeypatch.setattr("ingest.dump.content.BOMB_BYTES", 100_000)
+    monkeypatch.setattr("ingest.dump.content.BOMB_TIMES", 5)
     taken: list[int] = []
-    read = Source.read
+    read = Content.read
 
-    def counting(self: Source, size: int) -> bytes:
+    def counting(self: Content, size: int) -> bytes:
         data = read(self, size)
         taken.append(len(data))
         return data
 
-    monkeypatch.setattr(Source, "read", counting)
+    monkeypatch.setattr(Content, "read", counting)
     function, start = READERS[reader]
     path = tmp_path / "file"
     path.write_bytes(COMPRESS[compression](start + b"\n" * (64 << 20)))
@@ -59,11 +59,11 @@ def test_a_source_counts_and_hashes_what_it_gives(tmp_path: Path) -> None:
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content))
     for path in (plain, packed):
-        with Source(str(path)) as source:
-            start = source.read(1000)
-            if source.is_plain:
+        with Content(str(path)) as opened:
+            start = opened.read(1000)
+            if opened.is_plain:
                 with path.open("ab") as more:
                     more.write(b"grown")
-            source.finish()
+            opened.finish()
         assert start == content[:1000]
-        assert (source.count, source.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+        assert (opened.count, opened.sha256) == (len(content), hashlib.sha256(content).hexdigest())

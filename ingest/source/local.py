@@ -6,12 +6,26 @@ the search and the reading. Paths are resolved once, where links are to be follo
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from functools import cache
 from typing import Final
 
-__all__ = ["FILE_FLAGS", "FOLDER_FLAGS", "is_of_kernel", "open_folder", "open_regular", "without_links"]
+from ingest.source.source import OpenFile, PathIn, Source, Status
+
+__all__ = [
+    "FILE_FLAGS",
+    "FOLDER_FLAGS",
+    "LocalFiles",
+    "is_of_kernel",
+    "open_folder",
+    "open_regular",
+    "source_of",
+    "status_of",
+    "version_of",
+    "without_links",
+]
 
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 """O_NONBLOCK: a FIFO that took a file's place must not block us."""
@@ -48,6 +62,75 @@ _KERNEL_TYPES: Final = frozenset(
     )
 )
 """File systems whose files are no files: reading one asks the kernel, about the reader for instance."""
+
+_LATEST: Final = 2**63 - 1
+
+
+class LocalFiles:
+    """The files of this machine; a path is absolute, or relative to the working directory."""
+
+    rereads_ranges = True
+
+    def open(self, path: str, found: Status | None = None) -> OpenFile:
+        """Open a regular file. Its version is compared after it was read: see `status_of`.
+
+        Raises:
+            OSError: as `open_regular`.
+            ValueError: the path holds a NUL.
+        """
+        descriptor, status = open_regular(path)
+        return OpenFile(io.FileIO(descriptor), status.st_size)
+
+    def status(self, path: str) -> Status | None:
+        """Look at what lies at a path; None where that is no regular file.
+
+        Raises:
+            OSError: there is nothing, or it must not be looked at.
+        """
+        return version_of(os.stat(path, follow_symlinks=False))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file, without reading those before.
+
+        Raises:
+            OSError: as `open_regular`.
+        """
+        descriptor, _ = open_regular(path)
+        try:
+            return os.pread(descriptor, length, offset)
+        finally:
+            os.close(descriptor)
+
+
+_LOCAL: Final = LocalFiles()
+
+
+def source_of(path: str) -> Source:
+    """Return the source that opens a file."""
+    return path.source if isinstance(path, PathIn) else _LOCAL
+
+
+def status_of(path: str) -> Status | None:
+    """Look a file up, wherever it lies; None where it is gone, or what lies there is none.
+
+    Raises:
+        OSError: it must not be looked at.
+        SourceError: its source is of no use any more.
+    """
+    try:
+        return source_of(path).status(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def version_of(status: os.stat_result) -> Status | None:
+    """Return size and time of a regular file; what no BIGINT holds (after 2262) as its last time."""
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    time = status.st_mtime_ns
+    if not -_LATEST <= time <= _LATEST:
+        time = max(-_LATEST, min(time, _LATEST))
+    return Status(status.st_size, time)
 
 
 def open_regular(path: str) -> tuple[int, os.stat_result]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
-import io
 import os
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import IO, Final, NamedTuple, cast
 
-from ingest.dump.opening import open_regular
 from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
+from ingest.source.local import source_of
+from ingest.source.source import OpenFile, PathIn
 
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of a block; a worker takes 70 MB for a block with many rows."""
@@ -58,8 +58,8 @@ class FilePart(NamedTuple):
     copy: str | None = None
 
 
-class Source:
-    """Uncompressed bytes of a regular file, plain, gzip or zstd: limited, counted and hashed while read.
+class Content:
+    """Uncompressed bytes of a file, plain, gzip or zstd: limited, counted and hashed while read.
 
     Every reader of dumps and of sidecar files reads through this, so that each has the same limits: a plain
     file ends where it ended when it was opened (it may grow faster than it is read), a compressed one at the
@@ -68,6 +68,7 @@ class Source:
     Attributes:
         path: the file, for messages.
         is_plain: the file is not compressed.
+        rereads_ranges: parts of it can be read again at no cost.
         count: uncompressed bytes read so far.
     """
 
@@ -88,7 +89,7 @@ class Source:
         """Uncompressed bytes of the file that were read or stepped over."""
         self._hash = hashlib.sha256()
         self._max_bytes = max_bytes
-        raw, self._size = _open_regular((part and part.copy) or path)
+        raw, self._size = _open((part and part.copy) or path)
         self._stream: IO[bytes] = raw
         try:
             compression = _compression(self._read(_MAGIC_BYTES))
@@ -97,6 +98,7 @@ class Source:
             raw.close()
             raise
         self.is_plain = compression is None
+        self.rereads_ranges = self.is_plain and source_of(path).rereads_ranges
         if compression:
             self._stream = _decompressed(raw, compression)
         self._left = sys.maxsize if part is None else part.length
@@ -104,7 +106,7 @@ class Source:
         if part is not None:
             self.skip(part.offset)
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> Content:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -184,31 +186,32 @@ class BlockReader:
         self.path = path
         self.notices: list[Notice] = []
         self._block_bytes = block_bytes
-        self._source: Source | None = None
+        self._content: Content | None = None
         self._crlf = False
 
     @property
     def text_bytes(self) -> int:
         """Uncompressed bytes read so far."""
-        return self._source.count if self._source else 0
+        return self._content.count if self._content else 0
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether the text read so far is that of the file's bytes, so that `read_range` finds it."""
-        return self._source is not None and self._source.is_plain and not self.notices
+        """Whether the text read so far is that of the file's bytes, so that `read_range` finds it cheaply."""
+        content = self._content
+        return content is not None and content.rereads_ranges and not self.notices
 
     @property
     def sha256(self) -> str:
         """SHA-256 of the bytes read so far, hexadecimal."""
-        return self._source.sha256 if self._source else hashlib.sha256().hexdigest()
+        return self._content.sha256 if self._content else hashlib.sha256().hexdigest()
 
     def __iter__(self) -> Iterator[str]:
         rest: list[bytes] = []
         is_first = True
-        with Source(self.path) as source:
-            self._source = source
-            while data := source.read(self._block_bytes):
-                if source.count == len(data):
+        with Content(self.path) as content:
+            self._content = content
+            while data := content.read(self._block_bytes):
+                if content.count == len(data):
                     data = self._inspect_start(data)
                 end = data.rfind(b"\n") + 1
                 if not end:
@@ -307,11 +310,7 @@ def read_range(part: FileRange) -> str:
         DumpError: it cannot be read, or is not there any more.
     """
     try:
-        descriptor, _ = open_regular(part.path)
-        try:
-            data = os.pread(descriptor, part.length, part.offset)
-        finally:
-            os.close(descriptor)
+        data = source_of(part.path).read_range(part.path, part.offset, part.length)
     except OSError as error:
         raise DumpError("unreadable", _why_unreadable(error), file=part.path) from error
     if len(data) != part.length:
@@ -319,15 +318,14 @@ def read_range(part: FileRange) -> str:
     return data.decode(errors="backslashreplace")
 
 
-def _open_regular(path: str) -> tuple[io.FileIO, int]:
-    """Open a regular file for its bytes; return its size with it."""
+def _open(path: str) -> OpenFile:
+    """Open a file for its bytes."""
     try:
-        descriptor, status = open_regular(path)
+        return source_of(path).open(path, path.found if isinstance(path, PathIn) else None)
     except OSError as error:
         raise DumpError("unreadable", _why_unreadable(error), file=path) from error
     except ValueError as error:  # a NUL in the name
         raise DumpError("unreadable", f"cannot be read: {error}", file=path) from error
-    return io.FileIO(descriptor), status.st_size
 
 
 def _why_unreadable(error: OSError) -> str:
@@ -346,7 +344,7 @@ def _compression(start: bytes) -> str | None:
     return None
 
 
-def _decompressed(stream: io.FileIO, name: str) -> IO[bytes]:
+def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
     if name == "gzip":
         return cast("IO[bytes]", _Gzip(stream))
     import pyarrow as pa
@@ -357,7 +355,7 @@ def _decompressed(stream: io.FileIO, name: str) -> IO[bytes]:
 class _Gzip(gzip.GzipFile):
     """A gzip stream that owns the file below it."""
 
-    def __init__(self, stream: io.FileIO) -> None:
+    def __init__(self, stream: IO[bytes]) -> None:
         self._below = stream
         super().__init__(fileobj=stream)
 

@@ -1,0 +1,1 @@
+"""Where the files of dumps lie: in folders of this machine, in archives, at URLs."""

@@ -1,0 +1,113 @@
+"""What a place that holds files of dumps must be able to do, and how a file in it is named.
+
+A file is named by its path. A plain `str` is the path of a file on this machine; a `PathIn` is one of any
+other source: as text it is what may be shown and stored, and it carries what opens it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import IO, NamedTuple, Protocol, TypeVar
+
+__all__ = ["Entry", "Folder", "OpenFile", "PathIn", "Source", "Status"]
+
+_E = TypeVar("_E", bound="Entry")
+
+
+class Status(NamedTuple):
+    """What tells one version of a file from another."""
+
+    size: int
+    """Bytes, as it lies there: compressed, where it is."""
+    mtime_ns: int
+    """When it was modified, ns since 1970."""
+    etag: str | None = None
+    """Version of the content as its source names it; None where it has no such thing."""
+
+
+class OpenFile(NamedTuple):
+    """A file that is open to be read: bytes that can be sought, and how many there are."""
+
+    stream: IO[bytes]
+    size: int
+
+
+class Entry(Protocol):
+    """A file in a listing."""
+
+    @property
+    def name(self) -> str:
+        """Its name within the folder."""
+
+
+class Folder(Protocol[_E]):
+    """A folder that can be listed, for as long as it is open.
+
+    Attributes:
+        path: as `ingest.dump.sets.DumpSet.directory` has it.
+        source: opens its files; None for this machine.
+        links: where the files lead that are links, by name.
+    """
+
+    path: str
+
+    @property
+    def source(self) -> Source | None: ...
+
+    @property
+    def links(self) -> Mapping[str, str]: ...
+
+    def files(self) -> Sequence[_E]:
+        """List the files in it."""
+
+    def path_of(self, name: str) -> str:
+        """Return the path by which a file can be opened."""
+
+    def status(self, entry: _E) -> Status | None:
+        """Look at a file; None where it is gone."""
+
+    def start(self, name: str, size: int) -> bytes | None:
+        """Return the first bytes of a file as they lie there; None where it is gone."""
+
+
+class Source(Protocol):
+    """Where files lie. It may be sent to another process.
+
+    All that it raises for one file is an OSError: FileNotFoundError where it is gone, ESTALE where it is
+    another version than the one asked for, PermissionError; without an errno, a sentence that says it all. A
+    source that is of no use any more raises `ingest.errors.SourceError`.
+    """
+
+    @property
+    def rereads_ranges(self) -> bool:
+        """Whether to read a part of a file again costs no more than to hand it to another process."""
+
+    def open(self, path: str, found: Status | None) -> OpenFile:
+        """Open a file, of the version that was found."""
+
+    def status(self, path: str) -> Status | None:
+        """Look a file up; None where what lies there is none."""
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file; fewer where it ends."""
+
+
+class PathIn(str):
+    """The path of a file that does not lie in a folder of this machine, as it may be shown.
+
+    Attributes:
+        source: opens it.
+        found: the version that is to be read.
+    """
+
+    source: Source
+    found: Status | None
+
+    def __new__(cls, path: str, source: Source, found: Status | None = None) -> PathIn:
+        """Name a file in a source."""
+        new = super().__new__(cls, path)
+        new.source, new.found = source, found
+        return new
+
+    def __reduce__(self) -> tuple[type[PathIn], tuple[str, Source, Status | None]]:
+        return PathIn, (str(self), self.source, self.found)
