@@ -37,12 +37,14 @@ if TYPE_CHECKING:
         XbufError,
     )
     from ingest.pipeline.importer import ImportSummary, import_dumps
+    from xbuf.capturing import Capture, capture
     from xbuf.database import Database, RejectedWarning, open
     from xbuf.programs import load
     from xbuf.run import Peak, Run
     from xbuf.table import Table
 
 __all__ = [
+    "Capture",
     "Database",
     "DatabaseError",
     "DatabaseLocked",
@@ -57,6 +59,7 @@ __all__ = [
     "UsageError",
     "XbufError",
     "__version__",
+    "capture",
     "import_dumps",
     "load",
     "open",
@@ -73,6 +76,7 @@ _MODULES = {
         "XbufError",
     ),
     "ingest.pipeline.importer": ("ImportSummary", "import_dumps"),
+    "xbuf.capturing": ("Capture", "capture"),
     "xbuf.database": ("Database", "RejectedWarning", "open"),
     "xbuf.programs": ("load",),
     "xbuf.run": ("Peak", "Run"),
