@@ -36,14 +36,12 @@ def plot(reference: str, database: str, output: Path) -> None:
     ending = output.suffix.lower()
     if ending not in (".svg", ".png"):
         raise UsageError(f"{output}: name a file that ends in .svg or .png")
-    from ingest.query.blocks import create_temporary
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
     from ingest.report.data import read_run
     from ingest.report.picture import draw_png, draw_svg
 
     with reading(database) as connection:
-        create_temporary(connection)
         picture = read_run(connection, resolve_one(connection, reference))
     drawn = draw_svg(picture).encode() if ending == ".svg" else draw_png(picture)
     write_bytes(drawn, output, database=database)

@@ -329,7 +329,6 @@ def _joined(name: str, value: Any) -> Value:
 
 def _with_numbers(given: dict[str, Any], database: str) -> dict[str, Any]:
     """Put the numbers of runs in the place of other references, in --run and the sides of a comparison."""
-    from ingest.query.blocks import create_temporary
     from ingest.query.references import is_number, names_runs, resolve
 
     wanted = {
@@ -342,7 +341,6 @@ def _with_numbers(given: dict[str, Any], database: str) -> dict[str, Any]:
     if not wanted:
         return given
     with reading(database) as connection:
-        create_temporary(connection)
         found = {text: ",".join(map(str, resolve(connection, text))) for text in wanted}
     return {
         name: tuple(found.get(text, text) for text in value)

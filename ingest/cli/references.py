@@ -90,11 +90,9 @@ def all_runs(database: str, references: Sequence[str]) -> tuple[int, ...]:
         UsageError: one names none.
         DatabaseError: as `open_database`.
     """
-    from ingest.query.blocks import create_temporary
     from ingest.query.references import resolve
 
     with reading(database) as connection:
-        create_temporary(connection)
         return tuple(sorted({run for text in references for run in resolve(connection, text)}))
 
 

@@ -36,7 +36,6 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """
     if len(references) > 2:
         raise UsageError(f"{len(references)} runs given; a page shows one, or two to compare")
-    from ingest.query.blocks import create_temporary
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
     from ingest.report.compared import compare_runs
@@ -44,7 +43,6 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     from ingest.report.page import write_page
 
     with reading(database) as connection:
-        create_temporary(connection)
         runs = [resolve_one(connection, reference) for reference in references]
         details = [read_details(connection, run) for run in runs]
         comparison = compare_runs(connection, *runs) if len(runs) == 2 else None

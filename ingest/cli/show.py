@@ -68,13 +68,11 @@ def show(
       xbuf show 1
       xbuf show 1 'fusion.12{0}'
     """
-    from ingest.query.blocks import create_temporary
     from ingest.query.output import terminal_width
     from ingest.query.references import resolve_one
 
     columns = terminal_width() if width is None else width or None
     with reading(database) as connection:
-        create_temporary(connection)
         run = resolve_one(connection, reference)
         if value is not None:
             from ingest.report.buffer import read_buffer

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
 
@@ -146,13 +146,14 @@ def compare(connection: duckdb.DuckDBPyConnection, before: Sequence[int], after:
     """Compare two sides of runs.
 
     Args:
-        connection: a database at head; its building blocks are made for this connection.
+        connection: a database at head.
         before, after: numbers of runs, at least one each.
     """
-    create_temporary(connection)
     sides = {"before": ",".join(map(str, before)), "after": ",".join(map(str, after))}
-    found = connection.execute(
-        "SELECT before_run_id, after_run_id, paired_by FROM run_pairs($before, $after) ORDER BY ALL", sides
+    found = execute_with_blocks(
+        connection,
+        "SELECT before_run_id, after_run_id, paired_by FROM run_pairs($before, $after) ORDER BY ALL",
+        sides,
     ).fetchall()
     numbers = {run for pair in found for run in pair[:2] if run is not None}
     runs = _runs(connection, numbers)
@@ -199,8 +200,10 @@ def _figures(
     connection: duckdb.DuckDBPyConnection, numbers: set[int]
 ) -> dict[int, dict[tuple[str, str], int | None]]:
     found: dict[int, dict[tuple[str, str], int | None]] = {run: {} for run in numbers}
-    rows = connection.execute(
-        "SELECT run_id, part, figure, bytes FROM run_figures(?)", [",".join(map(str, sorted(numbers)))]
+    rows = execute_with_blocks(
+        connection,
+        "SELECT run_id, part, figure, bytes FROM run_figures(?)",
+        [",".join(map(str, sorted(numbers)))],
     ).fetchall()
     for run, part, name, size in rows:
         found[run][part, name] = size

@@ -20,7 +20,6 @@ from ingest.database.tables import RUN_TABLES
 from ingest.errors import UsageError
 from ingest.events import Event
 from ingest.pipeline.importer import import_dumps
-from ingest.query.blocks import create_temporary
 from ingest.query.header import literal
 from ingest.query.references import FORMS, is_selection, resolve
 
@@ -93,7 +92,6 @@ def open_sides(
     paths = [is_dump(side) for side in (before, after)]
     if not any(paths):
         with open_(database) as connection:
-            create_temporary(connection)
             yield Sides(connection, resolve(connection, before), resolve(connection, after))
         return
     with tempfile.TemporaryDirectory(prefix="xbuf-diff-") as folder:
@@ -101,7 +99,6 @@ def open_sides(
         sources: list[_Source] = []
         if not all(paths):
             with open_(database) as connection:
-                create_temporary(connection)
                 row = connection.execute("SELECT coalesce(max(run_id), 0) FROM runs").fetchone()
                 greatest = int(row[0]) if row else 0
                 named = resolve(connection, after if paths[0] else before)
@@ -123,7 +120,6 @@ def open_sides(
         both = os.path.join(folder, "both.duckdb")
         _copy(both, sources)
         with open_(both) as connection:
-            create_temporary(connection)
             yield Sides(connection, sources[0].numbers, sources[1].numbers, rejected)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ingest.query.blocks import create_temporary
 from ingest.query.cells import human_bytes
 from ingest.query.formats import write_text
 from ingest.query.result import Listed, ResultColumn
@@ -85,7 +84,6 @@ def read_overview(connection: duckdb.DuckDBPyConnection, runs: Sequence[int], to
     Args:
         top: how many of them in detail; None for all.
     """
-    create_temporary(connection)
     rows = connection.execute(
         "SELECT run_id, coalesce(module_name, stem), peak_bytes, resident_peak_bytes, total_bytes FROM runs"
         " WHERE run_id IN (SELECT unnest($runs))"

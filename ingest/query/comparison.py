@@ -10,7 +10,7 @@ from ingest.query.header import SavedQuery, Value
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["SIDES", "describe_comparison", "is_comparison"]
+__all__ = ["COUNTED", "SIDES", "describe_comparison", "is_comparison"]
 
 _SIDE: Final = "a side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*')"
 SIDES: Final = {
@@ -19,12 +19,13 @@ SIDES: Final = {
 }
 """Parameters of a comparison, with what is wrong where one matches no run."""
 
-_COUNTS = (
+COUNTED: Final = (
     "SELECT count(*), count(*) FILTER (is_before), count(*) FILTER (is_after), max(import_id),"
     " len(list_intersect(coalesce(list(DISTINCT (module, backend)) FILTER (is_before), []),"
     " coalesce(list(DISTINCT (module, backend)) FILTER (is_after), [])))"
     " FROM compared_runs($before, $after, $run, $label, $module)"
 )
+"""Statement that counts the runs of both sides."""
 
 
 def is_comparison(query: SavedQuery) -> bool:
@@ -42,7 +43,7 @@ def describe_comparison(
     if not is_comparison(query):
         return None
     given = {name: values.get(name) for name in (*SIDES, "run", "label", "module")}
-    row = connection.execute(_COUNTS, given).fetchone()
+    row = connection.execute(COUNTED, given).fetchone()
     if row is None or row[0] == 0:
         return None
     _, before, after, last, modules = row

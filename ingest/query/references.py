@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ingest.display import display
 from ingest.errors import UsageError
+from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def resolve(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[int, ...]
     """Return the runs that a reference names, ascending, at least one.
 
     Args:
-        connection: a database with the building blocks, as after `create_temporary`.
+        connection: a database at head.
 
     Raises:
         UsageError: it names none.
@@ -92,6 +93,7 @@ def resolve(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[int, ...]
             connection, text, "SELECT run_id FROM runs WHERE import_id = $n ORDER BY 1", n=int(found[1])
         )
     if _is_label(text):
+        create_temporary(connection, _BY_LABEL)
         return _some(connection, text, _BY_LABEL, label=text)
     by_module = "SELECT max(run_id) FROM runs WHERE coalesce(module_name, stem) = $name HAVING count(*) > 0"
     if named := _ids(connection, by_module, name=text):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
-from ingest.query.comparison import describe_comparison
+from ingest.query.comparison import COUNTED, describe_comparison, is_comparison
 from ingest.query.guard import check_reads_only
 from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
 from ingest.query.result import Result, ResultColumn
@@ -161,7 +161,8 @@ def run_query(
 ) -> Result:
     """Run a saved query.
 
-    The building blocks are made for this connection first, in the version that the query was written for.
+    The building blocks that it uses, and those of what is said about its result, are made for this connection
+    first, in the version that the query was written for.
 
     Args:
         values: a value for each parameter, as `bind` makes it.
@@ -173,7 +174,8 @@ def run_query(
     """
     import duckdb
 
-    create_temporary(connection)
+    about = (_SELECTED, COUNTED) if is_comparison(query) else (_SELECTED,)
+    create_temporary(connection, query.sql, *about)
     where = query.path
     try:
         statements = connection.extract_statements(query.sql)

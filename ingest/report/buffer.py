@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.errors import UsageError
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import did_you_mean
 from ingest.query.result import Listed, ResultColumn
 from ingest.report.data import statement
@@ -55,8 +55,7 @@ def read_buffer(connection: duckdb.DuckDBPyConnection, run: int, value: str) -> 
     Raises:
         UsageError: the run has no such value, or several of that name.
     """
-    create_temporary(connection)
-    cursor = connection.execute(statement("buffer"), {"run": run, "value": value})
+    cursor = execute_with_blocks(connection, statement("buffer"), {"run": run, "value": value})
     names = [column[0] for column in cursor.description or []]
     rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
     if not rows:
@@ -65,8 +64,8 @@ def read_buffer(connection: duckdb.DuckDBPyConnection, run: int, value: str) -> 
         numbers = ", ".join(str(row["value_id"]) for row in rows[:10])
         raise UsageError(f"run {run} has {len(rows)} values {value!r}; name one by its number: {numbers}")
     [facts] = rows
-    sharing = connection.execute(
-        statement("neighbours"), {"run": run, "value_id": facts["value_id"], "most": _NEAR}
+    sharing = execute_with_blocks(
+        connection, statement("neighbours"), {"run": run, "value_id": facts["value_id"], "most": _NEAR}
     ).fetchall()
     # In brackets a character stands for itself.
     glob = "".join(f"[{char}]" if char in "*?[" else char for char in facts["value"])
@@ -89,7 +88,8 @@ def _hint(connection: duckdb.DuckDBPyConnection, run: int, value: str) -> str:
     row = connection.execute("SELECT count(*) FROM runs WHERE run_id = ?", [run]).fetchone()
     if not row or not row[0]:
         raise UsageError(f"there is no run {run}; `xbuf runs` lists them")
-    known = connection.execute(
+    known = execute_with_blocks(
+        connection,
         'SELECT value_name(instruction, shape_index) FROM "values" WHERE run_id = ? ORDER BY size_bytes DESC',
         [run],
     ).fetchall()

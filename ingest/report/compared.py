@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
 from ingest.report.data import statement
@@ -68,8 +68,8 @@ def compare_runs(connection: duckdb.DuckDBPyConnection, before: int, after: int)
     """Compare two runs; without live ranges in one of them there is nothing to compare."""
     pairs: list[tuple[int, int]] = []
     if before != after:
-        create_temporary(connection)
-        pairs = connection.execute(statement("matched"), {"before": before, "after": after}).fetchall()
+        sides = {"before": before, "after": after}
+        pairs = execute_with_blocks(connection, statement("matched"), sides).fetchall()
     kept = longest_rise([slot for _, slot in pairs])
     share = len(kept) / len(pairs) if pairs else None
     anchors = [pairs[at] for at in kept] if share is not None and share >= ORDER_KEPT else []

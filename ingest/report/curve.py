@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from ingest.report.data import Buffers, Ints
 
 if TYPE_CHECKING:
@@ -43,9 +43,10 @@ def live_curve(buffers: Buffers) -> Curve:
 
 def read_curve(connection: duckdb.DuckDBPyConnection, run: int) -> Curve:
     """Read the curve alone; without live ranges nothing is live."""
-    create_temporary(connection)
-    rows = connection.execute(
-        'SELECT l."time", l.live_bytes FROM live_bytes AS l WHERE l.run_id = ? ORDER BY l."time"', [run]
+    rows = execute_with_blocks(
+        connection,
+        'SELECT l."time", l.live_bytes FROM live_bytes AS l WHERE l.run_id = ? ORDER BY l."time"',
+        [run],
     ).fetchnumpy()
     return Curve(
         np.concatenate([[0], np.asarray(rows["time"], np.int64)]),

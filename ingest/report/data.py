@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingest.errors import UsageError
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 
 if TYPE_CHECKING:
     import duckdb
@@ -189,7 +189,6 @@ def read_run(connection: duckdb.DuckDBPyConnection, run: int) -> RunPicture:
     Raises:
         UsageError: there is no such run.
     """
-    create_temporary(connection)
     row = connection.execute(statement("figures"), {"run": run}).fetchone()
     if row is None:
         raise UsageError(f"there is no run {run}; `xbuf runs` lists them")
@@ -212,7 +211,7 @@ def read_details(connection: duckdb.DuckDBPyConnection, run: int) -> RunDetails:
 
 
 def _allocations(connection: duckdb.DuckDBPyConnection, run: int) -> Allocations:
-    table = connection.execute(statement("allocations"), {"run": run}).to_arrow_table()
+    table = execute_with_blocks(connection, statement("allocations"), {"run": run}).to_arrow_table()
     return Allocations(
         _ints(table, "allocation_index"),
         _ints(table, "size_bytes"),
@@ -223,7 +222,7 @@ def _allocations(connection: duckdb.DuckDBPyConnection, run: int) -> Allocations
 
 
 def _buffers(connection: duckdb.DuckDBPyConnection, run: int, allocations: Allocations) -> Buffers:
-    table = connection.execute(statement("buffers"), {"run": run}).to_arrow_table()
+    table = execute_with_blocks(connection, statement("buffers"), {"run": run}).to_arrow_table()
     start = _ints(table, "start_time")
     return Buffers(
         int(np.count_nonzero(start >= 0)),

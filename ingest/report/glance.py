@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.errors import UsageError
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.cells import human_bytes
 from ingest.query.result import Listed, ResultColumn
@@ -79,9 +79,8 @@ def read_glance(connection: duckdb.DuckDBPyConnection, run: int, top: int | None
     Raises:
         UsageError: there is no such run.
     """
-    create_temporary(connection)
     facts = read_facts(connection, run)
-    roles = connection.execute(statement("roles"), {"run": run}).fetchall()
+    roles = execute_with_blocks(connection, statement("roles"), {"run": run}).fetchall()
     by, sources = read_sources(connection, run, top)
     return Glance(
         facts,
@@ -121,8 +120,8 @@ def read_stacks(
     from ingest.hlo.frames import FrameworkRule, Stacks, format_stack
     from ingest.hlo.records import SourceFrame
 
-    buffers = connection.execute(
-        statement("origins"), {"run": run, "value_id": value_id, "top": top}
+    buffers = execute_with_blocks(
+        connection, statement("origins"), {"run": run, "value_id": value_id, "top": top}
     ).fetchall()
     if not buffers:
         return []

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 
 from ingest.cli.xbuf import xbuf
 from ingest.errors import UsageError
-from ingest.query.blocks import create_temporary
 from ingest.query.cells import display_width
 from ingest.query.references import resolve, resolve_one
 from tests.support.query_databases import GOLDEN, load_demonstration
@@ -162,7 +161,6 @@ def test_a_reference_names_runs(
     demonstration: duckdb.DuckDBPyConnection, reference: str, condition: str
 ) -> None:
     """Numbers, imports, labels, modules and ends of paths."""
-    create_temporary(demonstration)
     wanted = demonstration.execute(f"SELECT run_id FROM runs WHERE {condition} ORDER BY 1").fetchall()
     assert wanted
     assert resolve(demonstration, reference) == tuple(run for (run,) in wanted)
@@ -173,14 +171,12 @@ def test_a_reference_names_runs(
 )
 def test_a_reference_to_nothing_is_an_error(demonstration: duckdb.DuckDBPyConnection, reference: str) -> None:
     """Whatever its form."""
-    create_temporary(demonstration)
     with pytest.raises(UsageError, match="no run"):
         resolve(demonstration, reference)
 
 
 def test_one_run_is_not_several(demonstration: duckdb.DuckDBPyConnection) -> None:
     """A command for one run lists those that are meant."""
-    create_temporary(demonstration)
     with pytest.raises(UsageError, match=r"'set=seeds' names 5 runs, and one is wanted: 1 "):
         resolve_one(demonstration, "set=seeds")
 

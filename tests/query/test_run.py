@@ -7,7 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.errors import UsageError
+from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.comparison import describe_comparison
 from ingest.query.header import Parameter, Value, parse_query
@@ -133,6 +135,24 @@ def test_an_empty_database_says_so(connection: duckdb.DuckDBPyConnection) -> Non
         values = bind(query, {})
         assert list(run_query(connection, query, values).rows()) == []
         assert "holds no runs yet" in why_empty(connection, query, values)
+
+
+def test_a_query_gets_the_blocks_that_it_uses(bare_database: Path) -> None:
+    """Those that it names, in any spelling, with those that these use; none of the database is needed."""
+    made = (
+        "SELECT function_name FROM duckdb_functions() WHERE database_name = 'temp'"
+        " UNION SELECT view_name FROM duckdb_views() WHERE database_name = 'temp' AND NOT internal ORDER BY 1"
+    )
+    with open_database(bare_database, read_only=True) as connection:
+        for query in shipped().load_all():
+            values = bind(query, {})
+            assert list(run_query(connection, query, values).rows()) == []
+            assert "holds no runs yet" in why_empty(connection, query, values)
+    with open_database(bare_database, read_only=True) as connection:
+        assert execute_with_blocks(connection, 'FROM "Selected_Runs"()').fetchall() == []
+        assert connection.execute(made).fetchall() == [("selected_runs",)]
+        assert execute_with_blocks(connection, "FROM run_pairs('1', '2')").fetchall() == []
+        assert ("compared_runs",) in connection.execute(made).fetchall()
 
 
 @pytest.mark.parametrize(
