@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ingest.hlo.records import InstructionColumns
 
-__all__ = ["Graph", "Index", "Place", "User"]
+__all__ = ["Graph", "Index", "Place"]
 
 Index = tuple[int, ...]
 """A ShapeIndex."""
@@ -25,14 +24,6 @@ class Place(NamedTuple):
     """A part of an instruction's result."""
 
     row: int
-    part: Index
-
-
-class User(NamedTuple):
-    """An instruction, the number of one of its operands, and which part of that operand it takes."""
-
-    row: int
-    operand: int
     part: Index
 
 
@@ -129,17 +120,6 @@ class Graph(ABC):
             for name in called:
                 callers.setdefault(name, row)
         return callers
-
-    @cached_property
-    def users(self) -> Mapping[str, Sequence[User]]:
-        """Instructions that have each one as an operand, by its name."""
-        found: defaultdict[str, list[User]] = defaultdict(list)
-        elements = self.elements
-        for row, operands in enumerate(self.columns.operands):
-            parts = elements.get(row)
-            for number, name in enumerate(operands):
-                found[name].append(User(row, number, parts[number] if parts else ()))
-        return found
 
     @cached_property
     def row_of_name(self) -> dict[str, int]:

@@ -36,6 +36,7 @@ __all__ = ["Lifetimes", "Schedule", "Use", "derive_lifetimes", "flatten_schedule
 _INLINED = frozenset({"call", "conditional", "while"})
 _TOP_LEVEL_ONLY = frozenset({"get-tuple-element", "copy"})
 _TRANSPARENT = frozenset({"tuple", "domain"})
+_DEFERRING = frozenset({"call", "while"})
 _ASYNC_CHAIN = frozenset({"async-update", "async-done"})
 
 
@@ -133,10 +134,11 @@ def derive_lifetimes(
         shared: pairs of values that lie in one buffer.
         aliases: donated parameters, from the module's header.
     """
-    uses = {value: _uses(module, places) for value, places in positions.items()}
+    users = _users(module, positions.values())
+    uses = {value: _uses(module, places, users) for value, places in positions.items()}
     ranges: dict[int, tuple[int, int]] = {}
     if schedule is not None:
-        rules = _RangeRules(module, schedule, aliases)
+        rules = _RangeRules(module, schedule, users, aliases)
         for value, places in positions.items():
             if places[0].row in schedule.slots:
                 ranges[value] = rules.range(places, uses[value])
@@ -144,10 +146,26 @@ def derive_lifetimes(
     return Lifetimes(uses, ranges)
 
 
-def _uses(module: Graph, places: Sequence[Place]) -> tuple[Use, ...]:
-    columns, users = module.columns, module.users
+_Users = Mapping[str, Sequence[tuple[int, int, Index]]]
+"""By the name of an instruction: who takes it as an operand, the operand's number, and which part of it."""
+
+
+def _users(module: Graph, positions: Iterable[Sequence[Place]]) -> _Users:
+    """Return the users of instructions of all computations in which values appear."""
+    columns, elements = module.columns, module.elements
+    computations = {columns.computation[place.row] for places in positions for place in places}
+    found: defaultdict[str, list[tuple[int, int, Index]]] = defaultdict(list)
+    for row, (computation, operands) in enumerate(zip(columns.computation, columns.operands, strict=True)):
+        if operands and computation in computations:
+            parts = elements.get(row)
+            for number, name in enumerate(operands):
+                found[name].append((row, number, parts[number] if parts else ()))
+    return found
+
+
+def _uses(module: Graph, places: Sequence[Place], users: _Users) -> tuple[Use, ...]:
+    columns = module.columns
     names, opcodes, is_root = columns.instruction, columns.opcode, columns.is_root
-    roots = {place.row for place in places if is_root[place.row]}
     found: list[Use] = []
     for row, whole in places:
         for user, operand, taken in users.get(names[row], ()):
@@ -156,7 +174,7 @@ def _uses(module: Graph, places: Sequence[Place]) -> tuple[Use, ...]:
             part = whole[len(taken) :] if taken else whole
             opcode = opcodes[user]
             reads = not part if opcode in _TOP_LEVEL_ONLY else opcode not in _TRANSPARENT
-            if reads or user in roots:
+            if reads or (is_root[user] and any(place.row == user for place in places)):
                 found.append(Use(user, operand, part))
     found.sort()
     return tuple(found)
@@ -165,12 +183,13 @@ def _uses(module: Graph, places: Sequence[Place]) -> tuple[Use, ...]:
 class _RangeRules:
     """The rules for the range of one value, with what they need of the module."""
 
-    def __init__(self, module: Graph, schedule: Schedule, aliases: Iterable[Alias]) -> None:
+    def __init__(self, module: Graph, schedule: Schedule, users: _Users, aliases: Iterable[Alias]) -> None:
         self._module = module
         self._columns = module.columns
         self._schedule = schedule
+        self._users = users
         self._donated = {(alias.parameter_number, alias.parameter_index) for alias in aliases}
-        self._async_ends: dict[str, int | None] = {}
+        self._async_ends: dict[str, int] = {}
 
     def range(self, places: Sequence[Place], uses: Iterable[Use]) -> tuple[int, int]:
         defining = places[0]
@@ -182,61 +201,57 @@ class _RangeRules:
             number = self._module.parameter_number(defining.row)
             if (number, as_index(defining.part)) not in self._donated:
                 return start, len(self._schedule.rows)
-        ends = [start, self._async_end(computation)]
-        ends += (self._position_end(place.row) for place in places)
-        ends += (self._use_slot(use.row) for use in uses)
-        return start, max(end for end in ends if end is not None)
+        end = max(start, self._async_end(computation))
+        is_root, opcode = self._columns.is_root, self._columns.opcode
+        for row, _ in places:
+            end = max(end, self._end_of_computation(row) if is_root[row] else slots.get(row, -1))
+        for row, _, _ in uses:
+            end = max(end, self._call_slot(row) if opcode[row] in _DEFERRING else slots.get(row, -1))
+        return start, end
 
-    def _position_end(self, row: int) -> int | None:
-        """Return until when a position keeps its value; None if it takes no slot."""
-        if self._columns.is_root[row]:
-            span = self._schedule.spans.get(self._columns.computation[row])
-            return None if span is None else span[1]
-        return self._schedule.slots.get(row)
+    def _end_of_computation(self, row: int) -> int:
+        """Return the slot after the last one of an instruction's computation; -1 if that takes none."""
+        span = self._schedule.spans.get(self._columns.computation[row])
+        return -1 if span is None else span[1]
 
-    def _use_slot(self, row: int) -> int | None:
-        """Return when an instruction reads its operand; None if it takes no slot, or leaves it to others."""
+    def _call_slot(self, row: int) -> int:
+        """Return when a call or loop reads its operand; -1 if it takes no slot, or leaves it to others."""
         opcode, called = self._columns.opcode[row], self._columns.called_computations[row]
         if opcode == "call" and called and called[0] in self._schedule.spans:
-            return None
+            return -1
         if opcode == "while" and called and called[-1] in self._schedule.spans:
             row = self._module.parameter_rows(called[-1]).get(0, row)
-        return self._schedule.slots.get(row)
+        return self._schedule.slots.get(row, -1)
 
-    def _async_end(self, computation: str) -> int | None:
-        """Return the slot of the async-done that ends the asynchronous computation around this one."""
+    def _async_end(self, computation: str) -> int:
+        """Return the slot of the async-done that ends the asynchronous computation around this one, or -1."""
         outermost = self._schedule.asynchronous.get(computation)
         if outermost is None:
-            return None
+            return -1
         if outermost not in self._async_ends:
             # From the async-start over its updates; the chain of a damaged module may end or turn back.
             opcodes, row = self._columns.opcode, self._module.caller_rows.get(outermost)
             seen: set[int] = set()
             while row is not None and row not in seen and opcodes[row] != "async-done":
                 seen.add(row)
-                users = self._module.users.get(self._columns.instruction[row], ())
-                row = next((user.row for user in users if opcodes[user.row] in _ASYNC_CHAIN), None)
-            self._async_ends[outermost] = None if row is None else self._schedule.slots.get(row)
+                users = self._users.get(self._columns.instruction[row], ())
+                row = next((user for user, _, _ in users if opcodes[user] in _ASYNC_CHAIN), None)
+            self._async_ends[outermost] = -1 if row is None else self._schedule.slots.get(row, -1)
         return self._async_ends[outermost]
 
 
 def _take_turns(ranges: dict[int, tuple[int, int]], shared: Iterable[tuple[int, int]]) -> None:
     """Cut the ranges of values in one buffer, so that each ends where the next one starts."""
-    leader: dict[int, int] = {}
-
-    def find(value: int) -> int:
-        while (above := leader.get(value, value)) != value:
-            leader[value] = leader.get(above, above)  # halve the way for the next one
-            value = above
-        return value
-
+    buffers: dict[int, list[int]] = {}
     for value, other in shared:
-        leader[find(value)] = leader.setdefault(find(other), find(other))
-    buffers: defaultdict[int, list[int]] = defaultdict(list)
-    for value in ranges:
-        if value in leader:
-            buffers[find(value)].append(value)
-    for members in buffers.values():
+        one, two = buffers.setdefault(value, [value]), buffers.setdefault(other, [other])
+        if one is not two:
+            if len(one) < len(two):
+                one, two = two, one
+            one += two
+            buffers.update(dict.fromkeys(two, one))
+    for buffer in {id(members): members for members in buffers.values()}.values():
+        members = [value for value in buffer if value in ranges]
         members.sort(key=lambda value: (*ranges[value], value))
         for earlier, later in pairwise(members):
             (first, end), (start, last) = ranges[earlier], ranges[later]

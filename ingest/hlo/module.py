@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ingest.hlo import messages
 from ingest.hlo.assignment import ScheduledComputation
+from ingest.hlo.fields import as_text
 from ingest.hlo.graph import Graph, Index
 from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.program import program_sha256
@@ -52,9 +53,9 @@ class Module(Graph):
         if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(message)
 
-    def row_of(self, id_: int, name: str = "") -> int | None:
+    def row_of(self, id_: int, name: bytes = b"") -> int | None:
         """Return the row of an instruction by its name if it has one, else by its id."""
-        return self.row_of_name.get(name) if name else self._row_of_id.get(id_)
+        return self.row_of_name.get(as_text(name)) if name else self._row_of_id.get(id_)
 
     def part_text(self, row: int, index: Sequence[int], *, layout: bool = True) -> str | None:
         """Return the text of an instruction's shape at a ShapeIndex; None if it has no such part."""
@@ -87,7 +88,7 @@ class Module(Graph):
             self._parsed[data] = messages.Shape.FromString(data)
         return self._parsed[data]
 
-    @property
+    @cached_property
     def entry_computation(self) -> str | None:
         """Name of the entry computation."""
         reader = self._reader

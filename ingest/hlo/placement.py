@@ -72,26 +72,29 @@ class Placement:
         """Yield where values appear, ordered by value, each value's defining place first."""
         return self._derivation.positions()
 
-    def lifetimes(self, aliases: Iterable[Alias]) -> DerivedLifetimes:
+    def lifetimes(self, shared: Iterable[BufferAlias], aliases: Iterable[Alias]) -> DerivedLifetimes:
         """Derive uses, schedule and live ranges.
 
         Args:
+            shared: what `buffer_aliases` yields.
             aliases: donated parameters, from the module's header.
         """
-        shared = (
-            (alias.value_id, alias.alias_id) for alias in self.buffer_aliases() if alias.alias_id is not None
-        )
-        return self._derivation.lifetimes(shared, aliases)
+        pairs = ((one.value_id, one.alias_id) for one in shared if one.alias_id is not None)
+        return self._derivation.lifetimes(pairs, aliases)
 
     def buffer_aliases(self) -> Iterator[BufferAlias]:
         """Yield the pairs of values that share a buffer, as written."""
+        module, names = self._module, self._module.columns.instruction
+        values = self._definitions.get
         for alias in self._reader.aliases:
-            place = self._locate(alias.location)
-            if place.row is None:
-                self._module.problem(f"value {alias.source_buffer_id} shares a buffer with an unknown one")
+            location = alias.location
+            row = module.row_of(location.instruction_id, location.instruction_name)
+            if row is None:
+                module.problem(f"value {alias.source_buffer_id} shares a buffer with an unknown one")
                 continue
-            other = self._definitions.get(Place(place.row, place.part))
-            yield BufferAlias(alias.source_buffer_id, other, place.instruction, as_index(place.part))
+            index = tuple(location.shape_index)
+            other = values(Place(row, index))
+            yield BufferAlias(alias.source_buffer_id, other, names[row], as_index(index))
 
     def allocations(self) -> Iterator[ProtoAllocation]:
         """Yield the allocations as written: by ascending index."""
@@ -131,11 +134,11 @@ class Placement:
             yield HeapTrace(holders.pop() if len(holders) == 1 else None, whole, events)
 
     def _locate(self, location: Any) -> _Location:
-        columns, name = self._module.columns, as_text(location.instruction_name)
+        columns, name = self._module.columns, location.instruction_name
         row = self._module.row_of(location.instruction_id, name)
         index = tuple(location.shape_index)
         if row is None:
-            return _Location(None, name, as_text(location.computation_name) or None, index)
+            return _Location(None, as_text(name), as_text(location.computation_name) or None, index)
         return _Location(row, columns.instruction[row], columns.computation[row], index)
 
     def _value(self, buffer: Any, place: _Location, allocation: int, assigned: Any) -> ProtoValue:

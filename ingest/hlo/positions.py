@@ -61,13 +61,14 @@ class Places:
 
     def all(self) -> Iterator[tuple[Place, int]]:
         """Yield every place of a value, in the order of instructions and of their parts."""
+        known, indexes = self._values, self._module.indexes
         for row, computation in enumerate(self._module.columns.computation):
-            # Bodies of fusions have no values.
             if computation in self.computations:
-                for index in self._module.indexes(row):
-                    value = self.value_at(row, index)
+                for index in indexes(row):
+                    place = Place(row, index)
+                    value = known[place] if place in known else self.value_at(row, index)
                     if value is not None:
-                        yield Place(row, index), value
+                        yield place, value
 
     def _source(self, place: Place) -> Place | None:
         """Return the place that a place has its value from."""

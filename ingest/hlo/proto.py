@@ -43,9 +43,9 @@ def read_proto(
     Args:
         path: the file, plain, gzip or zstd.
         budget: what it may cost; one of its own if none is given.
-        derive_lifetimes: also derive uses, the flattened schedule and live ranges.
+        derive_lifetimes: also derive uses, the flattened schedule and live ranges; needs places.
         max_bytes: most bytes, uncompressed.
-        with_places: work out where values appear and which share a buffer, which takes as long as the rest.
+        with_places: work out where values appear and which share a buffer; with lifetimes, half as long again.
         part: where in the file it lies, in a profile; None for a file of its own.
 
     Raises:
@@ -84,7 +84,7 @@ def read_proto(
         if with_places:
             positions = tuple(placement.positions())
         if derive_lifetimes:
-            lifetimes = placement.lifetimes(reader.header().aliases)
+            lifetimes = placement.lifetimes(aliases, reader.header().aliases)
     except DumpError as error:
         if not derive_lifetimes:
             raise

@@ -56,7 +56,7 @@ class TextModule(Graph):
         self._indexes: dict[str, tuple[Index, ...]] = {}
         self._shapes: dict[str, dict[Index, str]] = {}
 
-    @property
+    @cached_property
     def entry_computation(self) -> str | None:
         """Name of the entry computation."""
         return self._text.entry_computation
