@@ -45,7 +45,8 @@ def read_proto(
         budget: what it may cost; one of its own if none is given.
         derive_lifetimes: also derive uses, the flattened schedule and live ranges; needs places.
         max_bytes: most bytes, uncompressed.
-        with_places: work out where values appear and which share a buffer; with lifetimes, half as long again.
+        with_places: work out where values appear and which share a buffer. With lifetimes that takes half as
+            long as the rest.
         part: where in the file it lies, in a profile; None for a file of its own.
 
     Raises:

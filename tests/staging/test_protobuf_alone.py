@@ -177,3 +177,23 @@ def test_the_whole_corpus_answers_without_texts(shared_corpus: Path, tmp_path: P
         for name in shipped():
             if name not in OTHER_ANSWERS:
                 assert answers(databases.stripped, name) == answers(databases.whole, name), name
+
+
+@pytest.mark.slow
+def test_every_protobuf_of_the_corpus_has_a_resident_peak(shared_corpus: Path, tmp_path: Path) -> None:
+    """Also those without a schedule, of TensorFlow 1.14 to 2.12: from the heap simulator's steps."""
+    protos = sorted(shared_corpus.rglob("*.hlo.pb"))
+    for number, proto in enumerate(protos):
+        place = tmp_path / "dumps" / str(number)
+        place.mkdir(parents=True)
+        shutil.copyfile(proto, place / proto.name)
+        os.utime(place / proto.name, (PAST, PAST))
+    database = tmp_path / "x.duckdb"
+    assert import_dumps(tmp_path / "dumps", database, jobs=1).loaded == len(protos) >= 200
+    with open_database(database, read_only=True) as connection:
+        [(resident, uses, live, scheduled_runs)] = connection.execute(
+            "SELECT count(resident_peak_bytes), count(uses_from), count(peak_bytes), count(ranges_from)"
+            " FROM runs"
+        ).fetchall()
+    assert resident == uses == len(protos)
+    assert live == scheduled_runs >= 130
