@@ -124,7 +124,7 @@ class Capture(ContextDecorator):
             out.write("nothing was compiled\n")
             return
         database, runs = self._import()
-        overview = read_overview(database.connection, [run.id for run in runs], top)
+        overview = read_overview(database.connection, [run.id for run in runs], top, advise=True)
         for line in overview_text(overview, terminal_width(), os.getcwd()):
             out.write(line + "\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ingest.query.cells import human_bytes
@@ -40,31 +41,41 @@ class Peak:
 
 
 class Run:
-    """A run of a database; made by `Database.run`, `load` and `capture`.
+    """A run of a database; `Database.run`, `load` and captures give them.
 
     Attributes:
         id: its number in the database.
         database: where it is.
-        module: name of the module, or what its files are called.
-        backend: cpu, gpu or tpu; None where that is not known.
-        labels: its labels.
     """
 
     def __init__(self, database: Database, run_id: int) -> None:
-        """Read the facts of a run.
-
-        Raises:
-            UsageError: there is no such run.
-        """
-        from ingest.report.glance import read_facts
-
-        self._facts = read_facts(database.connection, run_id)
+        """Name a run that is there; it is read when it is asked."""
         self.id = run_id
         self.database = database
-        self.module: str = self._facts["module_name"] or self._facts["stem"]
-        self.backend: str | None = self._facts["backend"]
+
+    @property
+    def module(self) -> str:
+        """Name of the module, or what its files are called."""
+        name: str = self._facts["module_name"] or self._facts["stem"]
+        return name
+
+    @property
+    def backend(self) -> str | None:
+        """cpu, gpu or tpu; None where that is not known."""
+        backend: str | None = self._facts["backend"]
+        return backend
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Its labels by key."""
         pairs = (label.partition("=") for label in self._facts["labels"])
-        self.labels: dict[str, str] = {key: value for key, _, value in pairs}
+        return {key: value for key, _, value in pairs}
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        from ingest.report.glance import read_facts
+
+        return read_facts(self.database.connection, self.id)
 
     def peak(self) -> Peak:
         """Return the figures of its memory."""
@@ -84,6 +95,15 @@ class Run:
             top: how many; None for all.
         """
         return self.query("live_at_peak", top=top)
+
+    def advice(self, *, top: int | None = 10, least: int | str = "1MiB") -> Table:
+        """Return what would lower the peak, the most helpful step first, each with the peak after it.
+
+        Args:
+            top: how many steps; None for all.
+            least: bytes that a step must spare at the peak to be looked at.
+        """
+        return self.query("savings", top=top, least=least)
 
     def query(self, name: str, **parameters: Value) -> Table:
         """Answer a saved question about this run; raises as `Database.query` does."""

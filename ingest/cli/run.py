@@ -99,11 +99,19 @@ def run(
         _remove(place)
         say(f"error: {error}")
         return error.code
-    except XbufError:
+    except XbufError:  # before it was started: what fails later is in the outcome
         _remove(place)
         raise
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"the dumps are in {place.path}") from error
+    except Exception:
+        say(f"the dumps are in {place.path}")
+        raise
     words.say_rest()
-    _report(outcome, database, top or None)
+    try:
+        _report(outcome, database, top or None)
+    except XbufError as error:
+        say(f"error: {error}")
     return outcome.ended.code
 
 
@@ -146,11 +154,12 @@ def _report(outcome: Outcome, database: str, top: int | None) -> None:
     if outcome.runs:
         say(f"{_counted(outcome.runs)} in {database}, the largest:")
         with reading(database) as connection:
-            overview = read_overview(connection, outcome.runs, top)
+            overview = read_overview(connection, outcome.runs, top, advise=True)
         for line in overview_text(overview, terminal_width(), os.getcwd()):
             say(line)
         where = "" if database == os.environ.get("XBUF_DB", _USUAL_DATABASE) else f" --db {database}"
-        say(f"xbuf show {overview.largest[0].run_id}{where} shows more")
+        run = overview.largest[0].run_id
+        say(f"xbuf show {run}{where} shows more, xbuf advise {run}{where} what would lower its peak")
     if outcome.kept is not None and (outcome.found or outcome.failure):
         say(f"the dumps are in {outcome.kept}")
 

@@ -6,11 +6,12 @@ import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ingest.query.cells import human_bytes
 from ingest.query.formats import write_text
 from ingest.query.result import Listed, ResultColumn
+from ingest.report.advice import Step, read_advice
 from ingest.report.glance import read_sources
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Compiled", "Overview", "Owner", "module_line", "overview_text", "read_overview"]
 
+_LEAST: Final = 1 << 20
+"""Bytes that a step must spare to be looked at."""
 _COLUMNS = (
     ResultColumn("run", "BIGINT", rank=0),
     ResultColumn("module", "VARCHAR", rank=1),
@@ -72,17 +75,22 @@ class Overview:
     Attributes:
         modules: how many in all.
         largest: some of them.
+        step: what would lower the peak of the first most; None where nothing is known to.
     """
 
     modules: int
     largest: tuple[Compiled, ...]
+    step: Step | None = None
 
 
-def read_overview(connection: duckdb.DuckDBPyConnection, runs: Sequence[int], top: int | None) -> Overview:
+def read_overview(
+    connection: duckdb.DuckDBPyConnection, runs: Sequence[int], top: int | None, *, advise: bool = False
+) -> Overview:
     """Read what is to be said of runs.
 
     Args:
         top: how many of them in detail; None for all.
+        advise: also look for what would lower the peak of the largest.
     """
     rows = connection.execute(
         "SELECT run_id, coalesce(module_name, stem), peak_bytes, resident_peak_bytes, total_bytes FROM runs"
@@ -94,7 +102,11 @@ def read_overview(connection: duckdb.DuckDBPyConnection, runs: Sequence[int], to
         Compiled(run, module, live, resident, total, _owner(connection, run) if live else None)
         for run, module, live, resident, total in rows
     )
-    return Overview(len(runs), largest)
+    step = None
+    if advise and largest and (largest[0].live_bytes or 0) >= _LEAST:
+        steps = read_advice(connection, largest[0].run_id, 1, _LEAST).steps
+        step = steps[0] if steps else None
+    return Overview(len(runs), largest, step)
 
 
 def overview_text(overview: Overview, width: int | None, directory: str) -> list[str]:
@@ -119,6 +131,12 @@ def overview_text(overview: Overview, width: int | None, directory: str) -> list
     first = next((one for one in overview.largest if one.owner), None)
     if first is not None and first.owner is not None:
         lines.append(_sentence(first, first.owner, directory))
+    if (step := overview.step) is not None:
+        where = step.owner.removeprefix(os.path.join(directory, ""))
+        lines.append(
+            f"its {step.lowers} would be {human_bytes(step.saves_bytes)} lower ({step.percent:.1f}%) after:"
+            f" {step.advice}, {where}"
+        )
     return lines
 
 

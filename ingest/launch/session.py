@@ -178,8 +178,6 @@ class _Imports:
             self._add(import_dumps(self._path, self._database, **self._options))
         except XbufError as error:
             self.failure = error
-        except KeyboardInterrupt as error:
-            raise KeyboardInterrupt(f"the dumps are kept in {display(self._path)}") from error
 
     def follow(self, program: Program, report: Callable[[ImportSummary], None]) -> None:
         """Import what appears until the program ends."""

@@ -48,11 +48,14 @@ def test_the_report_names_the_line_that_holds_most_of_the_peak(run_: Run, tmp_pa
     assert done.stdout == ""
     lines = done.stderr.splitlines()
     assert lines[:2] == ["sh ended with 3", "1 module in xbuf.duckdb, the largest:"]
-    assert lines[-2] == (
+    assert lines[-3] == (
         "/src/train.py:52 holds most of the peak of jit_train_step: 384.02 MiB of 738.30 MiB, 52.0%;"
         " its largest buffer is ynn_fusion.18, 128.00 MiB"
     )
-    assert lines[-1] == "xbuf show 1 shows more"
+    assert lines[-2:] == [
+        "its peak would be 192.19 MiB lower (26.0%) after: recompute, /src/train.py:39",
+        "xbuf show 1 shows more, xbuf advise 1 what would lower its peak",
+    ]
     assert (tmp_path / "flags").read_text().split()[1:] == [
         "--xla_dump_hlo_as_text=true",
         "--xla_dump_hlo_as_proto=true",
@@ -63,16 +66,29 @@ def test_the_report_names_the_line_that_holds_most_of_the_peak(run_: Run, tmp_pa
         assert connection.execute("SELECT key, value FROM run_labels").fetchall() == [("a", "b")]
 
 
-def test_dumps_of_a_killed_program_are_imported_as_it_runs(run_: Run, tmp_path: Path) -> None:
-    """A line for each module while it runs; the dumps stay where they are to be kept."""
-    small = SMALL / "module_0004*"
-    done = run_(f'cp {small} "$to"; kill -KILL $$', "--watch", "--keep", "dumps", "--db", "memory.db")
+def test_dumps_of_a_killed_program_are_imported_as_it_runs(
+    run_: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line for each module while it runs. They stay in a directory of the user's own, of which all is
+    imported and only what is new reported."""
+    own = tmp_path / "mine"
+    own.mkdir()
+    for file in SMALL.glob("module_0010*"):
+        (own / file.name).write_bytes(file.read_bytes())
+        os.utime(own / file.name, (1, 1))
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=mine --xla_x=1")
+    script = f'[ "$to" = mine ] && cp {SMALL}/module_0004* "$to"; kill -KILL $$'
+    done = run_(script, "--watch", "--db", "my.db")
     assert done.return_value == 137
     lines = done.stderr.splitlines()
     assert "sh was killed by SIGKILL, out of memory maybe" in lines
-    assert any(line.startswith("run 1, jit_cd: live peak ") for line in lines)
-    assert lines[-2:] == ["xbuf show 1 --db memory.db shows more", f"the dumps are in {tmp_path}/dumps"]
-    assert len(list((tmp_path / "dumps").iterdir())) == 5
+    assert any("jit_cd: live peak " in line for line in lines)
+    report = lines[lines.index("1 module in my.db, the largest:") :]
+    assert not any("jit_dn" in line for line in report)
+    assert report[-2].startswith("xbuf show ")
+    assert " --db my.db shows more, " in report[-2]
+    assert report[-1] == "the dumps are in mine"
+    assert len(list(own.iterdir())) == 10
 
 
 def test_dumps_that_cannot_be_imported_are_kept(run_: Run) -> None:
@@ -85,21 +101,11 @@ def test_dumps_that_cannot_be_imported_are_kept(run_: Run) -> None:
     assert len(list(Path(kept.removeprefix("the dumps are in ")).iterdir())) == 5
 
 
-def test_a_directory_of_ones_own_is_used_and_only_what_is_new_reported(
-    run_: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What lies there from before is imported, too."""
-    own = tmp_path / "mine"
-    own.mkdir()
-    for file in SMALL.glob("module_0010*"):
-        (own / file.name).write_bytes(file.read_bytes())
-        os.utime(own / file.name, (1, 1))
-    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=mine --xla_x=1")
-    done = run_(f'[ "$to" = mine ] && cp {SMALL}/module_0004* "$to"')
-    assert done.return_value == 0
-    assert "1 module in xbuf.duckdb" in done.stderr
-    assert "jit_cd" in done.stderr
-    assert "jit_dn" not in done.stderr
+def test_a_folder_to_keep_the_dumps_in_is_made(run_: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless XLA_FLAGS name another."""
+    run_('echo > "$to/notes"', "--keep", "some/dumps")
+    assert os.listdir("some/dumps") == ["notes"]
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=mine")
     with pytest.raises(UsageError, match=r"dumps to mine already; leave out --keep"):
         run_("", "--keep", "other")
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+import xbuf
 from ingest.hlo.budget import Budget
 from ingest.hlo.wire import Wire
 
 CHECKOUT = Path(__file__).parents[2]
 DUMP = CHECKOUT / "tests" / "data" / "hlo" / "jaxlib-0.10.2-cpu"
 PROTO = DUMP / "module_0004.jit_cd.cpu_after_optimizations.hlo.pb"
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
 
 @dataclass
@@ -70,6 +73,13 @@ class Compiled:
 
     def runtime_executable(self) -> Executable:
         return self.executable
+
+
+@pytest.fixture(scope="session")
+def dumped() -> Iterator[xbuf.Database]:
+    """What xbuf makes of `PROTO`, with a label that would like to be markup."""
+    with xbuf.open(PROTO, labels={"name": HOSTILE}) as opened:
+        yield opened
 
 
 @pytest.fixture

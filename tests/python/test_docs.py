@@ -8,6 +8,8 @@ import pytest
 
 from tests.python.conftest import CHECKOUT
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_page_prints_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """From a clone, in 80 columns."""
