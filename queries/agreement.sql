@@ -1,6 +1,7 @@
 -- title: Agreement with XLA's own figures
 -- topic: housekeeping
 -- question: Do the figures of this database agree with those that XLA printed?
+-- reads: selected runs
 -- note: The sum of allocations must equal the printed total. The slot that a dump calls the peak need not be the true one,
 --   and its printed bytes are unpadded; both are shown next to ours, with the bytes really live at the printed slot.
 --   Disagreements come first.

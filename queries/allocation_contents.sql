@@ -1,6 +1,7 @@
 -- title: Contents of one allocation
 -- topic: arenas
 -- question: What is in allocation N, for example the one that an out-of-memory message names?
+-- reads: selected runs
 -- note: Shows one allocation: of the selected runs, the largest one with that number, or the largest of all without a number.
 --   Values at one offset share memory or take turns; do not add up their sizes.
 -- example: --allocation 4

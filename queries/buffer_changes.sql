@@ -2,6 +2,7 @@
 -- topic: comparing
 -- question: Which buffers at the peak are new, gone, grown or shrunk between two sets of runs, by shape and producer?
 -- needs: ranges
+-- reads: selected runs
 -- note: Modules are paired as in peak_growth, buffers matched as in diff, whose rows say more. A row is the shape and producer
 --   after; before, where nothing of it is left. grown and shrunk: more, fewer or resized buffers.
 -- example: --before batch=8 --after batch=32

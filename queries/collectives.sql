@@ -1,6 +1,7 @@
 -- title: Buffers of collectives
 -- topic: peak
 -- question: Which buffers come from all-gather, all-reduce and other collectives, and which of them are live at the peak?
+-- reads: selected runs
 -- note: An instruction is a collective by its opcode, or because this result of the fusion or asynchronous call is made
 --   from a collective in what it calls, which only HLO text or protobuf show; without them a fusion is taken by its name.
 --   A row is a value; values can share memory, so do not add up sizes. Bytes at the peak count each byte once.

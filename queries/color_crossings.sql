@@ -1,6 +1,7 @@
 -- title: Buffers that cross a memory space
 -- topic: layout
 -- question: Which buffers lie in an allocation of another color than their own?
+-- reads: selected runs
 -- note: Since jaxlib 0.11 a dump lists such reuse; a separate color for temporaries on a GPU shows here as well.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

@@ -1,6 +1,7 @@
 -- title: Constants
 -- topic: arenas
 -- question: Which constants are embedded in the program, and how big are they?
+-- reads: selected runs
 -- note: A row is an allocation, with the largest constant in it. Not every backend puts constants in allocations of their own.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

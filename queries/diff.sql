@@ -2,6 +2,7 @@
 -- topic: comparing
 -- question: Which buffers make the peak larger or smaller than before, and who makes them?
 -- needs: ranges
+-- reads: selected runs
 -- note: The rows of a pair of runs add up exactly to the change of its peak. Modules are paired as run_pairs does it, buffers
 --   matched as matched_buffers does it: by operation and dimensions, never by number. Layers fold into one row (h0 to h47
 --   are h*). new and gone: without a partner in the other program; now live and no longer live: both programs have it, and

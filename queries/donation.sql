@@ -1,6 +1,7 @@
 -- title: Donation honoured, unused or missed
 -- topic: sharing
 -- question: Which parameters share their memory with a result, and which could have?
+-- reads: selected runs
 -- note: honoured: the parameter's allocation also leaves the program. unused: it does not, though the module declares it.
 --   missed: it is not declared, though a result of the same type, dimensions, size and memory space has an allocation of
 --   its own. no fit: there is no such result. Each result is matched with one parameter only, declared ones first. Only the

@@ -1,6 +1,7 @@
 -- title: Formats of the dumps
 -- topic: housekeeping
 -- question: Which formats of dumps are loaded, and which sections are missing?
+-- reads: selected runs
 -- note: XLA stamps no version on a dump; a format is the list of features that its text showed.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

@@ -1,6 +1,7 @@
 -- title: Will it fit
 -- topic: peak
 -- question: Which modules fit in a memory of so many GiB?
+-- reads: selected runs
 -- note: Needed is the sum of the allocations in one physical memory, whatever their colors: GPU temporaries of a color of
 --   their own lie in device memory like all else, TPU buffers pinned on the host do not (block memory_spaces). Of an unknown
 --   backend or color only that color counts. Thread-local scratch is never allocated up front and is left out. Memory of

@@ -2,6 +2,7 @@
 -- topic: arenas
 -- question: How far is each temporary arena from the bytes that are live in it?
 -- needs: ranges
+-- reads: selected runs
 -- note: Fragmentation is a bracket, not one number. The lower bound counts an operand together with the result that reads
 --   it (closed ranges, shared bytes once); the upper bound lets a value go at the slot of its last use (half-open ranges).
 -- example: --top 5

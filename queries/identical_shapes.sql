@@ -2,6 +2,7 @@
 -- topic: layout
 -- question: How many buffers of one shape are live at the peak at once?
 -- needs: ranges
+-- reads: selected runs
 -- note: Many equal buffers at once often mean that a loop or a batch is kept whole. Bytes shared by several values count once.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

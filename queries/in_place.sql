@@ -2,6 +2,7 @@
 -- topic: sharing
 -- question: Which updates of a part of an array, and which copies, work in place and which need a second buffer?
 -- needs: uses
+-- reads: selected runs
 -- note: Looked at are dynamic-update-slice, scatter, fusions named after them, and copy. In place means that the result lies
 --   at the address of its first operand; of a fusion, of an operand of the same type and dimensions. NULL means that the
 --   dump does not name the operand.

@@ -1,6 +1,7 @@
 -- title: Largest live-out buffers
 -- topic: lifetime
 -- question: Which buffers that outlive the program are the largest, by memory space (color) or by TPU tiling?
+-- reads: selected runs
 -- note: A row is an allocation, so a donated parameter and its result count once. An allocation can hold several values
 --   in turn; the one shown is the one that leaves the program. --by gives the largest of each color or tiling.
 -- example: --top 5 --by tiling

@@ -1,6 +1,7 @@
 -- title: Largest modules
 -- topic: peak
 -- question: Which module is the big one?
+-- reads: selected runs
 -- note: Sums of allocations, each byte once: a donated parameter is in donated_bytes only. The peak is NULL without live
 --   ranges. total_bytes mixes all memory spaces; memory_by_space parts them.
 -- example: --top 5 --by temp

@@ -2,6 +2,7 @@
 -- topic: peak
 -- question: What is live at the peak of a module, biggest first, and which operation and source line made it?
 -- needs: ranges
+-- reads: selected runs
 -- note: The peak is recomputed from live ranges and allocated sizes; the dump's own "(peak)" slot can be wrong. Bytes
 --   shared by several values count once, so the column adds up to the peak. The module with the highest peak comes first.
 -- example: --top 5

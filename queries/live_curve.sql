@@ -2,6 +2,7 @@
 -- topic: peak
 -- question: How many bytes are live at each point of the schedule, and where are the local peaks?
 -- needs: ranges
+-- reads: selected runs
 -- note: Shows one run: the selected one with the highest peak. A row is a slot at which the figure changes; it stays the same
 --   up to the next row. A local peak is higher than the rows before and after it.
 -- example: --peaks true

@@ -2,6 +2,7 @@
 -- topic: lifetime
 -- question: Which results of operations hold much memory for long, and which last use holds them?
 -- needs: ranges
+-- reads: selected runs
 -- note: Ranked by size times slots. Parameters and constants, which live throughout anyway, are left out, and so are results
 --   that lie in the memory of a donated parameter, which is taken throughout as well, unless --donated true asks for
 --   them. The last use is the latest scheduled one within the range; NULL for what leaves the program or is never read.

@@ -2,6 +2,7 @@
 -- topic: peak
 -- question: Which element types fill the memory at the peak: is low precision really used?
 -- needs: ranges
+-- reads: selected runs
 -- note: Bytes live at the peak, each byte once, padding included. The module with the highest peak comes first.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

@@ -1,6 +1,7 @@
 -- title: Memory by role
 -- topic: peak
 -- question: How is the memory of a module parted into arguments, donated state, results, temporaries and constants?
+-- reads: selected runs
 -- note: Sums of allocations, so each byte counts once: a donated parameter is both argument and result and has a row of its
 --   own. Thread-local scratch is in the dump's total though a device never allocates it.
 -- example: --top 5

@@ -2,6 +2,7 @@
 -- topic: peak
 -- question: Which source line, operation name or named scope owns the memory at the peak?
 -- needs: ranges
+-- reads: selected runs
 -- note: Bytes live at the peak, each byte once. What the dump does not say is NULL: jaxlib 0.8 and later name the source
 --   only in the HLO text of the dump. An instruction without a line of its own inherits that of a near one; the
 --   columns at the end say how many of the bytes came in which way, and --inherited false gives those no owner. A scope

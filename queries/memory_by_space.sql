@@ -1,6 +1,7 @@
 -- title: Memory by memory space
 -- topic: peak
 -- question: How much memory is on the device and how much on the host, by memory space (color)?
+-- reads: selected runs
 -- note: Sums of allocations. Thread-local scratch is counted in the dump's total though a device never allocates it, so it
 --   has a column of its own. The names of memory spaces depend on the backend; unknown ones are NULL.
 -- example: --top 5

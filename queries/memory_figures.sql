@@ -1,6 +1,7 @@
 -- title: Which number is my memory
 -- topic: peak
 -- question: What does a module ask for, what does it keep, and what does it use at once?
+-- reads: selected runs
 -- note: total_bytes is what the executable asks for, in all memories. resident_peak_bytes is what it keeps of the main memory
 --   at its fullest, XProf's peak heap: all of color 0 but the parts of arenas that are free then. peak_bytes is what is live
 --   at one slot. Thread-local scratch and pointer tables of tuples in arenas are in the first, and not in the second.

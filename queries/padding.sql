@@ -1,6 +1,7 @@
 -- title: Padding by shape and tiling
 -- topic: layout
 -- question: How many bytes are padding, and which shape and tiling cause it?
+-- reads: selected runs
 -- note: Values that share an address are one buffer. Padding at the peak counts each byte once and is memory that you
 --   would win; it is NULL without live ranges. Tuples have no padding to speak of and are left out. A bounded dynamic
 --   shape (f32[<=128,64]) keeps its actual sizes with the data: these are no padding and have a column of their own.

@@ -2,6 +2,7 @@
 -- topic: peak
 -- question: What is the peak of each module in each memory space (color)?
 -- needs: ranges
+-- reads: selected runs
 -- note: Each memory space has a peak of its own, at a slot of its own; their sum can exceed the peak of the run.
 --   One in which nothing has a size is left out. A value counts where its allocation lies, whatever its own color.
 -- example: --top 5

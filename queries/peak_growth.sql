@@ -1,6 +1,7 @@
 -- title: Growth of the peak between two versions
 -- topic: comparing
 -- question: Which modules' peaks grew or shrank between two sets of runs, for example two versions of jaxlib?
+-- reads: selected runs
 -- note: Modules are paired by name, backend and entry signature, then by name; several of one signature in order of directory and
 --   file. Of each the newest import counts; two single runs given as sides are a pair whatever their names. A side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*'). Without
 --   sides the last import is compared with the earlier ones. diff says which buffers did it.

@@ -1,6 +1,7 @@
 -- title: Trend of the peak over imports
 -- topic: comparing
 -- question: How does the peak of each module develop from import to import, and where does it jump?
+-- reads: selected runs
 -- note: For each module, backend and import the highest peak of its runs; modules seen in one import only are left out. Alarms come
 --   first.
 -- example: --alarm-percent 5

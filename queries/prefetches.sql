@@ -2,6 +2,7 @@
 -- topic: lifetime
 -- question: Which copies between memory spaces run ahead of their use, how large are they and how long do they take up memory?
 -- needs: ranges
+-- reads: selected runs
 -- note: A pair of copy-start and copy-done (or slice-start and slice-done) moves data while other instructions run. Slots in
 --   flight count instructions, not time.
 -- example: --top 5

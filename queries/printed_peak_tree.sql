@@ -1,6 +1,7 @@
 -- title: XLA's own breakdown of the peak
 -- topic: peak
 -- question: How does the dump itself part its peak by call stack?
+-- reads: selected runs
 -- note: As printed by jaxlib 0.7.2 and later: unpadded bytes at the slot that the dump calls the peak, which can be wrong.
 --   memory_by_source computes the same from live ranges and allocated sizes. The module with the highest peak comes first.
 -- example: --depth 2

@@ -1,6 +1,7 @@
 -- title: Recent runs
 -- topic: housekeeping
 -- question: Which runs does the database hold, newest first, and how big is each?
+-- reads: selected runs
 -- note: peak_bytes is the most that is live at one slot; total_bytes the sum of all allocations, which no device needs at once.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

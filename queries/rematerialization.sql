@@ -1,6 +1,7 @@
 -- title: Rematerialization
 -- topic: lifetime
 -- question: Did rematerialization do anything, and how much of the recomputed data is live at the peak?
+-- reads: selected runs
 -- note: XLA's own pass leaves '.remat' in instruction names, jax.checkpoint leaves 'rematted_computation' in operation names.
 --   Whether it helped is shown by peak_growth between a run with and a run without it.
 -- example: --top 5

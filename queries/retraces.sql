@@ -1,6 +1,7 @@
 -- title: Retraces
 -- topic: comparing
 -- question: Which jit names were compiled more than once, and how many bytes do their modules need?
+-- reads: selected runs
 -- note: Counts dumps of one module name; distinct contents separate recompilations of something new from repeated dumps. The sum
 --   is over all modules of the name, which need not be in memory at the same time.
 -- example: --top 5

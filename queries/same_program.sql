@@ -1,6 +1,7 @@
 -- title: Same program or not
 -- topic: comparing
 -- question: Which runs are the same program?
+-- reads: selected runs
 -- note: With the HLO text or the protobuf of a dump, the fingerprint is of the module: opcodes, operands, shapes,
 --   attributes and constants of all instructions in the order in which they run, without names, numbers and metadata.
 --   From the dump alone it is of the values: shapes, opcodes, live ranges and uses; what fusions compute is not known

@@ -1,6 +1,7 @@
 -- title: Memory against batch or sequence size
 -- topic: comparing
 -- question: How does the memory of a module grow with a number given as a label, such as the batch size?
+-- reads: selected runs
 -- note: Fits a line through one point for each value of the label (runs loaded with --label batch=8 and so on); two values
 --   are enough. The exponent is the slope on double logarithmic paper: 1 is linear, 2 quadratic. Measured is the peak, or
 --   the sum of allocations where a run has no ranges.

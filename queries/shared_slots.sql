@@ -1,6 +1,7 @@
 -- title: Shared slots
 -- topic: sharing
 -- question: Which values take turns in one place of memory, and how often is it reused?
+-- reads: selected runs
 -- note: A slot is an address: an allocation and an offset. A value whose bytes another one takes over in place (the state of
 --   a loop, an in-place update) is an alias of it, not a turn: a turn begins where the slot was free, and lasts through all
 --   aliases; the branches of a conditional take turns. Only turns save memory. The sum of their sizes is not memory either. Values at other offsets can overlap a

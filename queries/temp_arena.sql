@@ -2,6 +2,7 @@
 -- topic: arenas
 -- question: What lies in a temporary arena at the slot where it is fullest, and where?
 -- needs: ranges
+-- reads: selected runs
 -- note: Only values that are live at that slot are shown; the values placed in an arena over time add up to several times
 --   its size. Bytes shared at that slot count once. The largest arena comes first.
 -- example: --top 5

@@ -1,6 +1,7 @@
 -- title: Thread-local scratch
 -- topic: arenas
 -- question: How much of a module's total is thread-local scratch of scalar computations?
+-- reads: selected runs
 -- note: The dump's total counts it (4 KiB for each scalar on older TPU versions), though a device never allocates it.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show

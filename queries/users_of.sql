@@ -2,6 +2,7 @@
 -- topic: lifetime
 -- question: Which instructions use a buffer, and as which operand?
 -- needs: uses
+-- reads: selected runs
 -- note: The name is the defining instruction, with the shape index where the result is a tuple; a glob finds several. Without
 --   a name the largest buffers are shown.
 -- example: --value 'all-reduce*'

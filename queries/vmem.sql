@@ -2,6 +2,7 @@
 -- topic: arenas
 -- question: What lies in VMEM, S(1), at the slot where it is fullest?
 -- needs: ranges
+-- reads: selected runs
 -- note: VMEM is color 1 on a TPU (CMEM, color 3, on v4); on other backends a color means something else. The module with
 --   the most memory of this color comes first. prefetches lists when data is copied there.
 -- example: --top 5

@@ -1,6 +1,7 @@
 -- title: What the last import brought
 -- topic: housekeeping
 -- question: What changed since an earlier import: which modules are new, and which changed their memory?
+-- reads: selected runs
 -- note: Modules are paired with those of earlier imports as in peak_growth; of a module that several imports since then brought,
 --   the newest import counts. again: that content was loaded before.
 -- example: --top 5

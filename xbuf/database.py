@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ingest.arguments import Labels, Paths, as_paths
 from ingest.database.connect import open_database
+from ingest.database.scope import narrowed
 from ingest.dump.names import PROFILES, split_member
 from ingest.errors import DumpError, NotADatabase, UsageError
 from ingest.query.blocks import create_temporary
@@ -21,6 +22,7 @@ from ingest.query.header import SavedQuery, Value
 from ingest.query.references import names_runs, resolve, resolve_one
 from ingest.query.remarks import remarks
 from ingest.query.run import bind, convert, run_query, run_sql
+from ingest.query.selection import select_runs
 from xbuf.run import Run
 from xbuf.table import Table
 
@@ -107,10 +109,14 @@ class Database:
         """
         saved = find_catalog().load(name)
         values = bind(saved, {key: self._value(saved, key, value) for key, value in parameters.items()})
-        table = Table(run_query(self.connection, saved, values), self.connection)
-        table.notes = tuple(
-            remarks(self.connection, saved, values, len(table), all_rows="top=None for all")
-        )
+        runs = select_runs(self.connection, saved, values)
+        with narrowed(self.connection, runs):
+            table = Table(run_query(self.connection, saved, values), self.connection)
+        # Why there is no row may lie in other runs.
+        with narrowed(self.connection, runs if len(table) else None):
+            table.notes = tuple(
+                remarks(self.connection, saved, values, len(table), all_rows="top=None for all")
+            )
         return table
 
     def sql(self, statement: str) -> Table:

@@ -50,9 +50,7 @@ class Program:
         return f"module_{number:04}.{name}.{stage}.hlo.pb"
 
 
-def load(
-    compiled: Any, *, database: str | os.PathLike[str] | None = None, labels: Labels = ()
-) -> Run:
+def load(compiled: Any, *, database: str | os.PathLike[str] | None = None, labels: Labels = ()) -> Run:
     """Load a compiled JAX program, which need not have been dumped.
 
     What dumps say and the protobuf does not, positions, uses and live ranges, is derived from the module.

@@ -6,15 +6,25 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ingest.check.rules import Figure
+from ingest.database.scope import narrowed
 from ingest.display import display
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["Buffers", "Measured", "MissedDonation", "measure", "missed_donations"]
+
+_MISSED: Final = (
+    "SELECT d.parameter_number, coalesce(v.op_name, v.instruction), v.shape,"
+    " value_name(f.instruction, f.shape_index), d.size_bytes"
+    " FROM donations($run::VARCHAR) AS d"
+    ' JOIN "values" AS v ON v.run_id = d.run_id AND v.value_id = d.value_id'
+    ' LEFT JOIN "values" AS f ON f.run_id = d.run_id AND f.value_id = d.fitting_id'
+    " WHERE d.status = 'missed' ORDER BY d.size_bytes DESC, d.parameter_number, d.allocation_index"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,11 @@ def measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tuple
 
     The building blocks must have been made for the connection.
     """
+    with narrowed(connection, runs):
+        return _measure(connection, runs)
+
+
+def _measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tuple[Measured, ...]:
     at_peak: dict[int, list[Buffers]] = defaultdict(list)
     for run_id, kind, name, size, padding, number, largest in _rows(connection, "at_peak", runs):
         at_peak[run_id].append(
@@ -119,15 +134,8 @@ def measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tuple
 
 def missed_donations(connection: duckdb.DuckDBPyConnection, run_id: int) -> tuple[MissedDonation, ...]:
     """Find the parameters of a run that could share their memory with a result, largest first."""
-    rows = connection.execute(
-        "SELECT d.parameter_number, coalesce(v.op_name, v.instruction), v.shape,"
-        " value_name(f.instruction, f.shape_index), d.size_bytes"
-        " FROM donations($run::VARCHAR) AS d"
-        ' JOIN "values" AS v ON v.run_id = d.run_id AND v.value_id = d.value_id'
-        ' LEFT JOIN "values" AS f ON f.run_id = d.run_id AND f.value_id = d.fitting_id'
-        " WHERE d.status = 'missed' ORDER BY d.size_bytes DESC, d.parameter_number, d.allocation_index",
-        {"run": run_id},
-    ).fetchall()
+    with narrowed(connection, [run_id]):
+        rows = connection.execute(_MISSED, {"run": run_id}).fetchall()
     return tuple(
         MissedDonation(number, display(name), display(shape), _displayed(result), size)
         for number, name, shape, result, size in rows

@@ -10,6 +10,7 @@ from ingest.check.causes import source_place
 from ingest.check.findings import Cause, Finding, Outcome
 from ingest.check.measure import Measured
 from ingest.check.rules import NoRows
+from ingest.database.scope import narrowed
 from ingest.display import display
 from ingest.errors import UsageError
 from ingest.query.catalog import find_catalog
@@ -17,6 +18,7 @@ from ingest.query.cells import shown
 from ingest.query.header import SavedQuery, Value, read_query
 from ingest.query.result import Result, ResultColumn
 from ingest.query.run import bind, convert, count_lacking, run_query, run_sql
+from ingest.query.selection import select_runs
 
 if TYPE_CHECKING:
     import duckdb
@@ -69,8 +71,9 @@ def find_rows(connection: duckdb.DuckDBPyConnection, rule: NoRows, covered: Sequ
     query, values = bind_query(rule)
     if query.parameter("run") is not None:
         values["run"] = ",".join(str(one.run_id) for one in covered)
-    finding = _finding(rule, run_query(connection, query, values))
-    lacking = count_lacking(connection, query, values)
+    with narrowed(connection, select_runs(connection, query, values)):
+        finding = _finding(rule, run_query(connection, query, values))
+        lacking = count_lacking(connection, query, values)
     if finding.outcome is Outcome.PASSED and lacking is not None:
         reason = f"{lacking.runs} of {lacking.selected} checked runs have no {lacking.what}"
         sentence = f"rule '{rule.title}' cannot be checked: {reason}"

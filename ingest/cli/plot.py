@@ -36,12 +36,15 @@ def plot(reference: str, database: str, output: Path) -> None:
     ending = output.suffix.lower()
     if ending not in (".svg", ".png"):
         raise UsageError(f"{output}: name a file that ends in .svg or .png")
+    from ingest.database.scope import narrowed
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
     from ingest.report.data import read_run
     from ingest.report.picture import draw_png, draw_svg
 
     with reading(database) as connection:
-        picture = read_run(connection, resolve_one(connection, reference))
+        run = resolve_one(connection, reference)
+        with narrowed(connection, [run]):
+            picture = read_run(connection, run)
     drawn = draw_svg(picture).encode() if ending == ".svg" else draw_png(picture)
     write_bytes(drawn, output, database=database)

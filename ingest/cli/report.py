@@ -36,6 +36,7 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """
     if len(references) > 2:
         raise UsageError(f"{len(references)} runs given; a page shows one, or two to compare")
+    from ingest.database.scope import narrowed
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
     from ingest.report.compared import compare_runs
@@ -44,6 +45,7 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
 
     with reading(database) as connection:
         runs = [resolve_one(connection, reference) for reference in references]
-        details = [read_details(connection, run) for run in runs]
-        comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
+        with narrowed(connection, set(runs)):
+            details = [read_details(connection, run) for run in runs]
+            comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
     write_bytes(write_page(details, comparison).encode(), output, database=database)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.scope import narrowed
 from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
@@ -149,6 +150,13 @@ def compare(connection: duckdb.DuckDBPyConnection, before: Sequence[int], after:
         connection: a database at head.
         before, after: numbers of runs, at least one each.
     """
+    with narrowed(connection, {*before, *after}):
+        return _compare(connection, before, after)
+
+
+def _compare(
+    connection: duckdb.DuckDBPyConnection, before: Sequence[int], after: Sequence[int]
+) -> Comparison:
     sides = {"before": ",".join(map(str, before)), "after": ",".join(map(str, after))}
     found = execute_with_blocks(
         connection,

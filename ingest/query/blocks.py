@@ -20,7 +20,7 @@ from ingest.resources import queries_dir
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Block", "create_temporary", "execute_with_blocks", "read_blocks"]
+__all__ = ["Block", "blocks_of", "create_temporary", "execute_with_blocks", "read_blocks", "words_of"]
 
 _CREATE = re.compile(r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(.*?);?\s*\Z", re.DOTALL | re.MULTILINE)
 _COLUMN = re.compile(r"^-- column (\w+) [^:]*: (.*)$", re.MULTILINE)
@@ -84,7 +84,7 @@ def create_temporary(connection: duckdb.DuckDBPyConnection, *statements: str) ->
         statements: SQL; the blocks whose names they hold are created, and those that these use. Without any
             all are, which takes twenty times as long as two of them.
     """
-    blocks = _used_in(statements) if statements else read_blocks()
+    blocks = blocks_of(*statements) if statements else read_blocks()
     # Each on lines of its own: a definition may end with a comment.
     connection.execute("\n;\n".join(block.create(temporary=True) for block in blocks))
 
@@ -97,17 +97,19 @@ def execute_with_blocks(
     return connection.execute(sql, values)
 
 
-def _used_in(statements: tuple[str, ...]) -> list[Block]:
-    words = _words(*statements)
+def blocks_of(*statements: str) -> list[Block]:
+    """Return the blocks that statements use, and those that these use, each behind what it uses."""
+    words = words_of(*statements)
     used: list[Block] = []
     for block in reversed(read_blocks()):  # those that use it came before it
         if block.name in words:
             used.append(block)
-            words |= _words(block.definition)
+            words |= words_of(block.definition)
     return used[::-1]
 
 
-def _words(*texts: str) -> set[str]:
+def words_of(*texts: str) -> set[str]:
+    """Return the words of SQL in small letters: each name in it is one of them."""
     return {word for text in texts for word in re.findall(r"\w+", text.lower())}
 
 

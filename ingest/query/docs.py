@@ -95,9 +95,10 @@ Types of parameters are BIGINT, DOUBLE, VARCHAR and BOOLEAN; `[bytes]` lets the 
 drawn as a bar) and ratio; `as NAME` behind them is the head of the column in tables. `-- key: size_bytes,
 value` names the columns that a narrow table shows first. `-- needs: ranges` (or uses) lets an empty result
 say that the dumps lack that section, `-- note:` is a caveat that goes with the numbers, `-- example: --least
-16MiB` ends the help text, and `xbuf query` lists it under its `-- topic:`. Between `PREPARE NAME AS` and
-`; EXECUTE NAME(least := 1048576, run := NULL, ...);` the file also runs with `.read` in a shell, as the
-shipped ones do. Header and statement are checked against each other.
+16MiB` ends the help text, and `xbuf query` lists it under its `-- topic:`. `-- reads: selected runs` promises
+that the answer depends on no other runs: where they are few, no others are read. Between `PREPARE NAME
+AS` and `; EXECUTE NAME(least := 1048576, run := NULL, ...);` the file also runs with `.read` in a shell, as
+the shipped ones do. Header and statement are checked against each other.
 
 ## The queries
 """

@@ -4,6 +4,7 @@
     -- topic: arenas
     -- question: Which constants are embedded, and how big are they?
     -- needs: ranges
+    -- reads: selected runs
     -- key: size_bytes, value
     -- note: a caveat that travels with the numbers
     -- example: --top 5
@@ -23,7 +24,8 @@ prepared for other values. A file may also hold the statement alone.
 a column in tables.
 
 The parameters run, label and module narrow a query to some runs; every query may use them without
-declaring them.
+declaring them. `reads: selected runs` promises that the answer depends on no other runs: where they are
+few, the statement then sees no others, and need not look for them in a database of many.
 """
 
 from __future__ import annotations
@@ -43,12 +45,16 @@ Value = str | int | float | bool | None
 NEEDS = ("ranges", "uses")
 """Sections of a dump that `needs` can name."""
 
+_SELECTED = "selected runs"
+"""What `reads` can state."""
 _TAKEN = ("db", "format", "help", "output", "queries", "sql", "unsafe", "width")
 """Options of `xbuf query` itself."""
 _PARAMETER_TYPES = ("BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN")
 _UNITS = ("bytes", "slots", "count", "percent", "share", "ratio")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_FIELD = re.compile(r"--\s?(?:(title|topic|question|note|needs|key|example):|(parameter|column)\s)\s*(.*)")
+_FIELD = re.compile(
+    r"--\s?(?:(title|topic|question|note|needs|reads|key|example):|(parameter|column)\s)\s*(.*)"
+)
 _PARAMETER = re.compile(
     r"(?P<name>\w+)\s+(?P<type>\w+)(?:\s+\[(?P<unit>\w+)\])?\s*=\s*(?P<default>'(?:[^']|'')*'|[^\s:]+)"
     r"(?:\s+in\s+\((?P<choices>[^)]*)\))?\s*:\s*(?P<text>.+)"
@@ -110,6 +116,7 @@ class SavedQuery:
         sql: the statement with `$name` parameters, without a semicolon.
         parameters: declared parameters, then those of run, label and module that the statement uses.
         needs: sections without which a run has no rows.
+        reads_selected: the answer depends on the selected runs alone.
         key: names of the columns that matter most, the first one most.
         topic: under which the list of queries shows it; empty for none.
     """
@@ -122,6 +129,7 @@ class SavedQuery:
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
+    reads_selected: bool = False
     key: tuple[str, ...] = ()
     topic: str = ""
     note: str = ""
@@ -213,6 +221,9 @@ def parse_query(text: str, path: Path) -> SavedQuery:
     unknown = next((need for need in needs if need not in NEEDS), None)
     if unknown:
         raise UsageError(f"{path}: needs: '{unknown}' is none of {', '.join(NEEDS)}")
+    reads = fields.get("reads")
+    if reads not in (None, _SELECTED):
+        raise UsageError(f"{path}: reads: {reads!r} is not '{_SELECTED}'")
     sql, execute = _statement(body, path)
     used = placeholders(sql)
     standard = tuple(p for p in NARROWING if p.name in used and p.name not in {q.name for q in parameters})
@@ -229,6 +240,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
         parameters=every,
         columns=tuple(columns),
         needs=needs,
+        reads_selected=reads is not None,
         key=keys,
         topic=fields.get("topic", ""),
         note=fields.get("note", ""),
@@ -276,7 +288,7 @@ def _fields(lines: list[str], path: Path) -> list[tuple[int, str, str]]:
         elif found and line.strip() not in ("", "--"):
             raise UsageError(
                 f"{path}:{number}: not a header line: {line.strip()!r}; one begins with '-- title:', "
-                "'-- topic:', '-- question:', '-- needs:', '-- key:', '-- note:', '-- example:',"
+                "'-- topic:', '-- question:', '-- needs:', '-- reads:', '-- key:', '-- note:', '-- example:',"
                 " '-- parameter' or '-- column'"
             )
     return found

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ingest.query.arguments import argument_check
 from ingest.query.blocks import read_blocks
+from ingest.query.bounds import bounded
 from ingest.query.catalog import shipped
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.query.header import TOKEN, Parameter, SavedQuery, literal
@@ -117,11 +118,12 @@ def _create(
             continue
         statements += [block.create(replace=False), *block.comments(_MARKER)]
     rows: list[str] = []
+    tables = _run_tables(connection)
     for query in queries:
         if query.name in taken:
             skipped.append(query.name)
             continue
-        statements += _macros(query)
+        statements += _macros(query, tables)
         row = (
             query.name,
             query.title,
@@ -167,9 +169,22 @@ def _list_columns(queries: Iterable[SavedQuery]) -> Iterable[str]:
         yield f"COMMENT ON COLUMN {_COLUMNS}.{name} IS {literal(text)}"
 
 
-def _macros(query: SavedQuery) -> Iterable[str]:
+def _run_tables(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """Name the tables of the database with a column run_id.
+
+    By their statements, 0.8 ms: to list columns DuckDB goes through all views of its own, 25 ms.
+    """
+    found = connection.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
+        " AND schema_name = 'main' AND regexp_matches(sql, '\\brun_id BIGINT\\b')"
+    ).fetchall()
+    return [str(name) for (name,) in found]
+
+
+def _macros(query: SavedQuery, tables: Collection[str]) -> Iterable[str]:
     """Write the statements that install one query."""
     body = TOKEN.sub(lambda match: f'"${match["name"]}"' if match["name"] else match[0], query.sql)
+    statement = bounded(query, body, tables)
     inner = ", ".join(f'"${parameter.name}"' for parameter in query.parameters)
     outer = ", ".join(f'"{p.name}" := {p.default_sql}::{p.type}' for p in query.parameters)
     passed = ", ".join(f'"${parameter.name}" := "{parameter.name}"' for parameter in query.parameters)
@@ -178,7 +193,7 @@ def _macros(query: SavedQuery) -> Iterable[str]:
     # A scalar subquery of no rows: DuckDB evaluates it even where the query reads nothing.
     where = f" WHERE (SELECT {check})" if check else ""
     return (
-        f"CREATE MACRO {_SCHEMA}.{query.name}({inner}) AS TABLE {body}",
+        f"CREATE MACRO {_SCHEMA}.{query.name}({inner}) AS TABLE {statement}",
         f"CREATE MACRO {query.name}({outer}) AS TABLE FROM {_SCHEMA}.{query.name}({passed}){where}",
         f"COMMENT ON MACRO TABLE {query.name} IS {comment}",
     )

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import duckdb
@@ -191,9 +192,9 @@ def test_a_failed_installation_leaves_the_earlier_one(
     real = install._macros
     calls = []
 
-    def failing(query: SavedQuery) -> object:
+    def failing(query: SavedQuery, tables: Collection[str]) -> object:
         calls.append(query.name)
-        return ["SELECT error('disk full')"] if len(calls) == 10 else real(query)
+        return ["SELECT error('disk full')"] if len(calls) == 10 else real(query, tables)
 
     monkeypatch.setattr(install, "_macros", failing)
     with pytest.raises(duckdb.Error, match="disk full"):
