@@ -92,7 +92,7 @@ def test_the_lines_of_the_image_build_one_that_works(tmp_path: Path) -> None:
     [command] = re.findall(r'"([^"]*)", "([^"]*)"', instructions("CMD")[0])
     assert "5 loaded" in machine.run(" ".join(command), "/data")
     machine.run(health, "/data")
-    assert machine.run("xbuf shell -c 'SELECT count(*) AS runs FROM runs' -csv", "/data") == "runs\n5\n"
+    assert machine.run("xbuf shell -csv -c 'SELECT count(*) AS runs FROM runs'", "/data") == "runs\n5\n"
     Path(machine.environment["XBUF_DB"]).write_bytes(b"no database")
     with pytest.raises(AssertionError):
         machine.run(health, "/data")

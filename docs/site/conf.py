@@ -47,6 +47,16 @@ def fill_commands(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] += "\n" + as_markdown(list(pages()))
 
 
+def keep_examples(app: Sphinx, what: str, name: str, item: object, options: object, lines: list[str]) -> None:
+    """Take what is indented after an empty line of a docstring as it stands: an example."""
+    for number in range(len(lines) - 1, 1, -1):
+        before = next((line for line in reversed(lines[:number]) if line.strip()), "")
+        begins = lines[number].startswith("    ") and not lines[number - 1].strip()
+        if begins and not before.startswith(" ") and not before.endswith("::"):
+            lines[number:number] = ["::", ""]
+
+
 def setup(app: Sphinx) -> None:
     """Register what fills pages."""
     app.connect("source-read", fill_commands)
+    app.connect("autodoc-process-docstring", keep_examples, priority=400)  # before napoleon
