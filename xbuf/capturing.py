@@ -166,7 +166,7 @@ class Capture(ContextDecorator):
 
 
 def capture(*, labels: Labels = ()) -> Capture:
-    """Capture the programs that JAX compiles: as a context manager, or as a decorator.
+    """Capture the programs that JAX compiles: as a context manager, or as a decorator::
 
         with xbuf.capture() as captured:
             train_step(state, batch)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Compiled", "Overview", "Owner", "module_line", "overview_text", "read_overview"]
 
 _LEAST: Final = 1 << 20
-"""Bytes that a step must spare to be looked at."""
+"""Bytes that a step must spare, and save, to be worth a line."""
 _COLUMNS = (
     ResultColumn("run", "BIGINT", rank=0),
     ResultColumn("module", "VARCHAR", rank=1),
@@ -105,7 +105,7 @@ def read_overview(
     step = None
     if advise and largest and (largest[0].live_bytes or 0) >= _LEAST:
         steps = read_advice(connection, largest[0].run_id, 1, _LEAST).steps
-        step = steps[0] if steps else None
+        step = steps[0] if steps and steps[0].saves_bytes >= _LEAST else None
     return Overview(len(runs), largest, step)
 
 
