@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 from ingest.dump.content import FilePart
@@ -11,7 +12,10 @@ from ingest.hlo.wire import BYTES, MAX_BYTES, VARINT, Wire
 
 __all__ = ["what_else"]
 
-_REMEDY: Final = "xbuf reads the HloProto, which holds both: XLA_FLAGS=--xla_dump_hlo_as_proto writes it"
+_REMEDY: Final = (
+    "xbuf reads the HloProto, which holds both: XLA_FLAGS=--xla_dump_hlo_as_proto writes it, and"
+    " xbuf.load(compiled) makes it of a compiled JAX function"
+)
 _MODULE: Final = f"the file is an HloModuleProto, without buffer assignment; {_REMEDY}"
 _ASSIGNMENT: Final = f"the file is a BufferAssignmentProto, without its module; {_REMEDY}"
 _PROFILE: Final = "the file is a profile; give it a name that ends in .xplane.pb"
@@ -27,25 +31,23 @@ def what_else(path: str, part: FilePart | None = None) -> str | None:
     wire = Wire(path, Budget(), MAX_BYTES, part=part, skips_unread=True)
     try:
         numbers: set[int] = set()
+        first: set[tuple[int, int]] = set()
         for field in wire.fields():
             if not numbers:
                 if (field.number, field.wire_type) != (1, BYTES):
                     return None
-                try:
+                with suppress(DumpError):  # no message: a name
                     first = {(one.number, one.wire_type) for one in wire.fields(field.value)}
-                except DumpError:
-                    first = None  # no message, so it is the name that a module begins with
             numbers.add(field.number)
     except DumpError:
         return None  # it is damaged
     finally:
         wire.close()
-    if not numbers:
-        return None
-    if first is None:
-        return _MODULE if {1, 2, 3} <= numbers else None
-    if (1, BYTES) in first:
-        return None  # an HloProto
+    # A module begins with its name, whose letters are never the fields 1 to 3 of a message.
+    if not numbers or (1, BYTES) in first:
+        return None  # empty, or an HloProto
     if (3, BYTES) in first and {(1, VARINT), (2, VARINT)} & first:
         return _ASSIGNMENT
-    return _PROFILE if (2, BYTES) in first else None
+    if (2, BYTES) in first:
+        return _PROFILE
+    return _MODULE if {1, 2, 3} <= numbers else None

@@ -50,13 +50,14 @@ def test_a_protobuf_is_recognised_by_its_content(
     ("content", "words"),
     [
         (parts(PROTO.read_bytes())[1], "HloModuleProto, without buffer assignment; xbuf reads the HloProto"),
+        (b"\n\x05mnist" + parts(PROTO.read_bytes())[1][8:], "HloModuleProto, without buffer assignment"),
         (parts(PROTO.read_bytes())[3], "BufferAssignmentProto, without its module; xbuf reads the HloProto"),
         (PROTO.read_bytes()[:-9], "cut off"),
         (b"\n\x0f\x12\x09/host:CPU\x1a\x02\x08\x01", ".xplane.pb"),
         (b"\n\x00\x1a\x00", "no HloProto"),
         (b"\nplain text\n", "nor is it a protobuf"),
     ],
-    ids=["module", "assignment", "cut", "profile", "empty", "text"],
+    ids=["module", "message-like name", "assignment", "cut", "profile", "empty", "text"],
 )
 def test_another_protobuf_is_named_in_one_line(
     content: bytes, words: str, database: Path, tmp_path: Path
