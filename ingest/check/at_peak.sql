@@ -16,7 +16,7 @@ SELECT
     coalesce(sum(l.padding_at_peak), 0)::BIGINT AS padding_bytes,
     count(*) AS buffers,
     arg_max({
-        'value': l."value", 'shape': l.shape, 'op_name': l.op_name, 'file': l.source_file, 'line': l.source_line
+        'value': l."value", 'shape': l.shape, 'op_name': plain_op_name(l.op_name), 'file': l.source_file, 'line': l.source_line
     }, (l.bytes_at_peak, -l.value_id)) AS largest
 FROM live AS l
 GROUP BY l.run_id, l.kind, l.name

@@ -66,12 +66,8 @@ class Pair:
     before: Entry | None
 
 
-def baseline_of(measured: Iterable[Measured], origin: str, *, is_here: bool) -> Baseline:
-    """Make a baseline of measured runs.
-
-    Args:
-        is_here: the runs are in the database of the checked ones.
-    """
+def baseline_of(measured: Iterable[Measured], origin: str) -> Baseline:
+    """Make a baseline of runs that were measured in the database of the checked ones, or are to be kept."""
     return Baseline(
         origin,
         tuple(
@@ -81,7 +77,7 @@ def baseline_of(measured: Iterable[Measured], origin: str, *, is_here: bool) -> 
                 one.signature,
                 one.figures,
                 {(buffers.kind, buffers.name): buffers.bytes for buffers in one.at_peak},
-                run_id=one.run_id if is_here else None,
+                run_id=one.run_id,
             )
             for one in measured
         ),

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ingest.check.baseline import Baseline, baseline_of, read_baseline
 from ingest.check.findings import Finding, Report
-from ingest.check.inputs import Imported, are_paths, import_for_check, import_runs, resolve_runs
+from ingest.check.inputs import Imported, are_paths, import_for_check, resolve_runs
 from ingest.check.judge import Judge
-from ingest.check.measure import Measured, measure
+from ingest.check.measure import measure
 from ingest.check.rows import bind_query
 from ingest.check.rules import NoRows, Rule
+from ingest.compare.sides import Source, gather
 from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.errors import ExitCode, UsageError, XbufError
@@ -44,6 +45,7 @@ class Gate:
         database: DuckDB file, for references and for `baseline_label`.
         baseline: JSON file, or directory of dumps; None for none.
         baseline_label: label of earlier runs in the database, `KEY=VALUE`; None for none.
+        jobs, follow_symlinks: for dumps, as `import_dumps` takes them.
     """
 
     what: tuple[str, ...]
@@ -51,6 +53,8 @@ class Gate:
     rules: tuple[Rule, ...] = ()
     baseline: Path | None = None
     baseline_label: str | None = None
+    jobs: int | None = None
+    follow_symlinks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +89,9 @@ def check(gate: Gate, *, reading: _Reading = _open) -> Report:
     earlier = read_baseline(gate.baseline) if gate.baseline is not None and gate.baseline.is_file() else None
     with _runs(gate, reading) as runs:
         measured = measure(runs.connection, runs.after)
-        why = "none is named; name one with --baseline"
-        if gate.baseline is not None and earlier is None:
-            earlier = _measured_before(gate, runs, reading)
-            why = f"{display(str(gate.baseline))} does not exist; write it with --update-baseline"
-        elif gate.baseline_label is not None:
-            earlier = _labelled(gate, runs, reading)
-            why = f"no run of {display(gate.database)} has label {display(gate.baseline_label)}"
-        judge = Judge(runs.connection, measured, earlier, why)
+        if earlier is None:
+            earlier = _measured_before(gate, runs)
+        judge = Judge(runs.connection, measured, earlier, _why_none(gate))
         findings = (*runs.lost, *judge.hold(gate.rules))
     checked = tuple(map(display, gate.what))
     return Report(findings, checked, earlier.origin if earlier else None, len(measured))
@@ -106,7 +105,7 @@ def measure_baseline(gate: Gate, *, reading: _Reading = _open) -> Baseline:
         UsageError: a path or a reference cannot be used.
         DatabaseError: the database cannot be used.
     """
-    with _runs(Gate(gate.what, gate.database), reading) as runs:
+    with _runs(replace(gate, baseline=None, baseline_label=None), reading) as runs:
         measured = measure(runs.connection, runs.after)
         for finding in runs.lost:
             raise NothingMeasured(f"{finding.sentence}; the baseline stays as it is")
@@ -114,53 +113,63 @@ def measure_baseline(gate: Gate, *, reading: _Reading = _open) -> Baseline:
         raise NothingMeasured(
             f"{', '.join(map(display, gate.what))}: no run to keep; the baseline stays as it is"
         )
-    return baseline_of(measured, ", ".join(map(display, gate.what)), is_here=False)
+    return baseline_of(measured, ", ".join(map(display, gate.what)))
 
 
 @contextmanager
 def _runs(gate: Gate, reading: _Reading) -> Iterator[_Runs]:
-    """Open the database with the runs to check, making it of dumps where these are named."""
-    if not are_paths(gate.what):
+    """Open one database with the runs to check and those of the baseline, making it where dumps are named."""
+    dumps = are_paths(gate.what)
+    label = () if gate.baseline_label is None else (gate.baseline_label,)
+    folder = gate.baseline if gate.baseline is not None and gate.baseline.is_dir() else None
+    if not dumps and folder is None:
         with reading(gate.database) as connection:
             create_temporary(connection)
-            before = () if gate.baseline_label is None else resolve_runs(connection, [gate.baseline_label])
-            yield _Runs(connection, resolve_runs(connection, gate.what), before, ())
+            yield _Runs(connection, resolve_runs(connection, gate.what), resolve_runs(connection, label), ())
         return
-    dumps = gate.baseline if gate.baseline is not None and gate.baseline.is_dir() else None
-    with TemporaryDirectory(prefix="xbuf-check-") as folder:
-        imported = import_for_check(gate.what, dumps, Path(folder))
-        with reading(imported.database) as connection:
+    with TemporaryDirectory(prefix="xbuf-check-") as name:
+        imported = import_for_check(
+            gate.what if dumps else (),
+            folder,
+            Path(name),
+            jobs=gate.jobs,
+            follow_symlinks=gate.follow_symlinks,
+        )
+        if folder is not None and not imported.before:
+            raise UsageError(
+                f"{display(str(folder))}: holds no dump; name a file or a directory of dumps as baseline"
+            )
+        both = imported if dumps and not label else _with_named(gate, imported, label, Path(name), reading)
+        with reading(both.database) as connection:
             create_temporary(connection)
-            yield _imported(connection, imported)
+            yield _Runs(connection, both.after, both.before, both.lost)
 
 
-def _imported(connection: duckdb.DuckDBPyConnection, imported: Imported) -> _Runs:
-    after = import_runs(connection, imported.after_import)
-    return _Runs(connection, after, import_runs(connection, imported.before_import), imported.lost)
-
-
-def _measured_before(gate: Gate, runs: _Runs, reading: _Reading) -> Baseline | None:
-    """Measure the directory of dumps that is the baseline; None where there is none."""
-    assert gate.baseline is not None
-    if not gate.baseline.is_dir():
-        return None
-    origin = display(str(gate.baseline))
-    if runs.before:
-        return baseline_of(measure(runs.connection, runs.before), origin, is_here=True)
-    if are_paths(gate.what):
-        raise UsageError(f"{origin}: holds no dump; name a file or a directory of dumps as baseline")
-    other = measure_baseline(Gate((str(gate.baseline),), gate.database), reading=reading)
-    return Baseline(origin, other.entries)
-
-
-def _labelled(gate: Gate, runs: _Runs, reading: _Reading) -> Baseline | None:
-    """Measure the runs of the database that have the baseline's label; None where there are none."""
-    label = gate.baseline_label
-    assert label is not None
-    if not are_paths(gate.what):
-        measured: tuple[Measured, ...] = measure(runs.connection, runs.before)
-        return baseline_of(measured, display(label), is_here=True) if measured else None
+def _with_named(
+    gate: Gate, imported: Imported, label: tuple[str, ...], folder: Path, reading: _Reading
+) -> Imported:
+    """Put the runs of the user's database that one side names together with the dumps of the other."""
     with reading(gate.database) as connection:
         create_temporary(connection)
-        measured = measure(connection, resolve_runs(connection, [label]))
-    return baseline_of(measured, display(label), is_here=False) if measured else None
+        named = resolve_runs(connection, label or gate.what)
+    target = str(folder / "both.duckdb")
+    dumps = Source(imported.database, imported.after if label else imported.before, max(named, default=0))
+    gather(target, [Source(gate.database, named), dumps])
+    before, after = (named, dumps.numbers) if label else (dumps.numbers, named)
+    return Imported(target, before, after, imported.lost)
+
+
+def _measured_before(gate: Gate, runs: _Runs) -> Baseline | None:
+    """Measure the earlier runs; None where there are none."""
+    if not runs.before:
+        return None
+    origin = gate.baseline_label if gate.baseline is None else str(gate.baseline)
+    return baseline_of(measure(runs.connection, runs.before), display(origin or ""))
+
+
+def _why_none(gate: Gate) -> str:
+    if gate.baseline is not None:
+        return f"{display(str(gate.baseline))} does not exist; write it with --update-baseline"
+    if gate.baseline_label is not None:
+        return f"no run of {display(gate.database)} has label {display(gate.baseline_label)}"
+    return "none is named; name one with --baseline"

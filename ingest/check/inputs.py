@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ingest.check.findings import Finding, Outcome
+from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
     from ingest.pipeline.summary import ImportSummary
 
-__all__ = ["Imported", "are_paths", "import_for_check", "import_runs", "resolve_runs"]
+__all__ = ["Imported", "are_paths", "import_for_check", "resolve_runs"]
+
+_LOADED: Final = "SELECT import_id, list(run_id ORDER BY run_id) FROM runs GROUP BY import_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +31,13 @@ class Imported:
     """A temporary database with dumps.
 
     Attributes:
-        before_import: import_id of the baseline's dumps; None without, or where none was loaded.
-        after_import: import_id of the dumps to check; None where none was loaded.
+        before, after: runs of the baseline's dumps, and of those to check.
         lost: a finding for each dump that is to be checked and could not be loaded.
     """
 
     database: str
-    before_import: int | None
-    after_import: int | None
+    before: tuple[int, ...]
+    after: tuple[int, ...]
     lost: tuple[Finding, ...]
 
 
@@ -54,33 +57,43 @@ def are_paths(what: Sequence[str]) -> bool:
     return bool(paths)
 
 
-def import_for_check(paths: Sequence[str], before: Path | None, folder: Path) -> Imported:
+def import_for_check(
+    paths: Sequence[str],
+    before: Path | None,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    follow_symlinks: bool = False,
+) -> Imported:
     """Import dumps into a new database below `folder`.
 
     Args:
+        paths: of the dumps to check; may be none.
         before: directory of dumps that are the baseline; None without.
+        jobs, follow_symlinks: as `import_dumps` takes them.
 
     Raises:
         UsageError: a path does not exist, or a dump of the baseline could not be loaded.
     """
     database = str(folder / "check.duckdb")
-    before_import = None
+    before_import = after_import = None
+    lost: list[str] = []
     if before is not None:
-        earlier = import_dumps([before], database)
+        earlier = import_dumps([before], database, jobs=jobs, follow_symlinks=follow_symlinks)
         for reason in _lost(earlier):
             raise UsageError(f"{reason}; a baseline must be whole")
         before_import = earlier.import_id
-    summary = import_dumps(paths, database)
-    lost = tuple(Finding("import", "import", Outcome.UNCHECKED, reason) for reason in _lost(summary))
-    return Imported(database, before_import, summary.import_id, lost)
-
-
-def import_runs(connection: duckdb.DuckDBPyConnection, import_id: int | None) -> tuple[int, ...]:
-    """Find the runs that an import loaded."""
-    rows = connection.execute(
-        "SELECT run_id FROM runs WHERE import_id = ? ORDER BY ALL", [import_id]
-    ).fetchall()
-    return tuple(run_id for (run_id,) in rows)
+    if paths:
+        summary = import_dumps(paths, database, jobs=jobs, follow_symlinks=follow_symlinks)
+        lost, after_import = _lost(summary), summary.import_id
+    with closing(open_database(database, read_only=True)) as connection:
+        loaded: dict[int | None, list[int]] = dict(connection.execute(_LOADED).fetchall())
+    return Imported(
+        database,
+        tuple(loaded.get(before_import, ())),
+        tuple(loaded.get(after_import, ())),
+        tuple(Finding("import", "import", Outcome.UNCHECKED, reason) for reason in lost),
+    )
 
 
 def resolve_runs(connection: duckdb.DuckDBPyConnection, references: Sequence[str]) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class Judge:
     connection: duckdb.DuckDBPyConnection
     measured: Sequence[Measured]
     baseline: Baseline | None
-    no_baseline: str = "none is named; name one with --baseline"
+    no_baseline: str
 
     def hold(self, rules: Iterable[Rule]) -> tuple[Finding, ...]:
         """Hold the runs to each rule.

@@ -95,6 +95,8 @@ def measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tuple
 
     The building blocks must have been made for the connection.
     """
+    if not runs:
+        return ()
     with narrowed(connection, runs):
         return _measure(connection, runs)
 

@@ -13,7 +13,7 @@ from ingest.check.rules import NoRows, Rule
 from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION
 from ingest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class _Output(click.ParamType[tuple[str, Path]]):
     help="Earlier figures, or a directory of dumps.",
 )
 @click.option("--baseline-label", metavar="KEY=VALUE", help="Runs of the database that are the earlier ones.")
+@JOBS_OPTION
+@FOLLOW_OPTION
 @click.option("--update-baseline", is_flag=True, help="Write the figures to the baseline; check nothing.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option(
@@ -99,6 +101,8 @@ def check(
     no_rows: tuple[str, ...],
     baseline: Path | None,
     baseline_label: str | None,
+    jobs: int | None,
+    follow_symlinks: bool,
     update_baseline: bool,
     format_: str,
     outputs: tuple[tuple[str, Path], ...],
@@ -124,7 +128,15 @@ def check(
         raise UsageError("--baseline and --baseline-label are two baselines; name one")
     if baseline is None and baseline_label is None:
         baseline, baseline_label = settings.baseline, settings.baseline_label
-    gate = Gate(what, database, (*settings.rules, *options), baseline, baseline_label)
+    gate = Gate(
+        what,
+        database,
+        (*settings.rules, *options),
+        baseline,
+        baseline_label,
+        jobs=jobs,
+        follow_symlinks=follow_symlinks,
+    )
     if update_baseline:
         return _update(gate)
     if not gate.rules:

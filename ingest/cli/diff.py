@@ -9,7 +9,7 @@ import click
 from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION
 from ingest.errors import ExitCode
 
 
@@ -34,9 +34,19 @@ from ingest.errors import ExitCode
     help="markdown is for pull requests; json has all rows.",
 )
 @click.option("--width", type=click.IntRange(60), metavar="N", help="Columns.  [default: the terminal's]")
+@JOBS_OPTION
+@FOLLOW_OPTION
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when something differs, as git diff does.")
 def diff(
-    before: str, after: str, database: str, top: int, format_: str, width: int | None, exit_code: bool
+    before: str,
+    after: str,
+    database: str,
+    top: int,
+    format_: str,
+    width: int | None,
+    jobs: int | None,
+    follow_symlinks: bool,
+    exit_code: bool,
 ) -> int:
     """Say why one compilation needs more memory than another.
 
@@ -56,7 +66,15 @@ def diff(
     from ingest.compare.sides import open_sides
     from ingest.compare.text import as_json, as_markdown, as_text
 
-    with open_sides(database, before, after, open_=reading, on_event=_say_rejects) as sides:
+    with open_sides(
+        database,
+        before,
+        after,
+        open_=reading,
+        jobs=jobs,
+        follow_symlinks=follow_symlinks,
+        on_event=_say_rejects,
+    ) as sides:
         comparison = compare(sides.connection, sides.before, sides.after)
     if format_ == "json":
         echo(as_json(comparison))

@@ -12,7 +12,7 @@ import click
 
 from ingest.cli.interrupts import stopping
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, run
+from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, LABEL, WAIT_OPTION, run
 from ingest.cli.words import Words
 from ingest.errors import ExitCode, XbufError
 from ingest.version import VERSION
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     metavar="REGEX",
     help="Labels from the path of each dump: what the named groups match, e.g. 'rank(?P<rank>\\d+)'.",
 )
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
+@JOBS_OPTION
 @click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
 @click.option("--replace", is_flag=True, help="A dump with new content replaces the older runs of its place.")
 @WAIT_OPTION
@@ -69,9 +69,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit with 1 when there is no dump to load: none was found, or all were rejected.",
 )
-@click.option(
-    "--follow-symlinks", is_flag=True, help="Follow links also where they lead out of the PATHS given."
-)
+@FOLLOW_OPTION
 @click.option(
     "--no-hlo", is_flag=True, help="Read only the texts of dumps: no HLO text, protobuf or profile."
 )

@@ -52,6 +52,14 @@ TOP_OPTION = click.option(
     help="Rows to show; 0 for all.",
 )
 
+JOBS_OPTION = click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]"
+)
+
+FOLLOW_OPTION = click.option(
+    "--follow-symlinks", is_flag=True, help="Follow links also where they lead out of the paths given."
+)
+
 WAIT_OPTION = click.option(
     "--wait",
     type=click.FloatRange(0),

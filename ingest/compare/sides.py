@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from ingest.query.references import FORMS, is_selection, resolve
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Sides", "open_sides"]
+__all__ = ["Sides", "Source", "gather", "open_sides"]
 
 Open = Callable[[str], AbstractContextManager["duckdb.DuckDBPyConnection"]]
 
@@ -51,12 +51,12 @@ class Sides:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """Runs to copy: their database, numbers there, and what is added to the numbers."""
 
     database: str
     runs: tuple[int, ...]
-    offset: int
+    offset: int = 0
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -75,6 +75,7 @@ def open_sides(
     *,
     open_: Open = _open,
     jobs: int | None = None,
+    follow_symlinks: bool = False,
     on_event: Callable[[Event], None] | None = None,
 ) -> Iterator[Sides]:
     """Find both sides and bring them into one database.
@@ -82,7 +83,7 @@ def open_sides(
     Args:
         database: of the references; it need not be there where both sides are dumps.
         open_: opens a database to read.
-        jobs: worker processes to read dumps.
+        jobs, follow_symlinks: as `import_dumps` takes them.
         on_event: called with what an import of dumps reports, rejects among it.
 
     Raises:
@@ -96,7 +97,7 @@ def open_sides(
         return
     with tempfile.TemporaryDirectory(prefix="xbuf-diff-") as folder:
         greatest, rejected = 0, 0
-        sources: list[_Source] = []
+        sources: list[Source] = []
         if not all(paths):
             with open_(database) as connection:
                 row = connection.execute("SELECT coalesce(max(run_id), 0) FROM runs").fetchone()
@@ -105,7 +106,9 @@ def open_sides(
         for number, side in enumerate((before, after)):
             if paths[number]:
                 file = os.path.join(folder, f"{number}.duckdb")
-                summary = import_dumps([side], file, jobs=jobs, on_event=on_event)
+                summary = import_dumps(
+                    [side], file, jobs=jobs, follow_symlinks=follow_symlinks, on_event=on_event
+                )
                 rejected += summary.rejected
                 with closing(open_database(file, read_only=True)) as read:
                     runs = tuple(
@@ -113,12 +116,12 @@ def open_sides(
                     )
                 if not runs:
                     raise UsageError(f"{side}: holds no dump that can be read, and a run is {FORMS}")
-                sources.append(_Source(file, runs, greatest))
+                sources.append(Source(file, runs, greatest))
                 greatest += max(runs)
             else:
-                sources.append(_Source(database, named, 0))
+                sources.append(Source(database, named))
         both = os.path.join(folder, "both.duckdb")
-        _copy(both, sources)
+        gather(both, sources)
         with open_(both) as connection:
             yield Sides(connection, sources[0].numbers, sources[1].numbers, rejected)
 
@@ -128,7 +131,8 @@ def is_dump(side: str) -> bool:
     return Path(side).exists() and not is_selection(side)
 
 
-def _copy(target: str, sources: list[_Source]) -> None:
+def gather(target: str, sources: Sequence[Source]) -> None:
+    """Make a database of runs of several; their numbers, with what is added, must differ."""
     with closing(open_database(target)) as connection:
         for number, source in enumerate(sources):
             connection.execute(

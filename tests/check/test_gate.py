@@ -24,6 +24,7 @@ from ingest.pipeline.importer import import_dumps
 from tests.support.query_databases import ask
 
 DUMPS = Path(__file__).parents[1] / "golden/dumps"
+COMPARED = DUMPS.parent / "comparisons/dumps"
 SMALL, LARGE = str(DUMPS / "batch-8"), str(DUMPS / "batch-32")
 GROWN = 4_722_688 - 4_329_472
 """Bytes by which the peak of LARGE is more than that of SMALL."""
@@ -97,6 +98,27 @@ def test_a_file_and_the_runs_themselves_compare_alike(memory: Path, database: st
         Gate(("2",), database, rules, Path(SMALL)),
     ):
         assert findings(check(gate)) == expected
+
+
+def test_dumps_and_runs_are_matched_whichever_side_they_are(tmp_path: Path) -> None:
+    """A release that names all else anew grows as `xbuf diff` says, over a label as over a directory."""
+    before, after = str(COMPARED / "jax-0.4.38"), str(COMPARED / "jax-0.10.2-batch-16")
+    database = str(tmp_path / "xbuf.duckdb")
+    for folder, jax in ((after, "0.10.2"), (before, "0.4.38")):  # the older one has the greater number
+        import_dumps([folder], database, labels={"jax": jax}, jobs=1)
+    rules = (option("growth figure=peak"),)
+    reports = [
+        check(Gate((after,), database, rules, Path(before))),
+        check(Gate((after,), database, rules, baseline_label="jax=0.4.38")),
+        check(Gate(("jax=0.10.2",), database, rules, Path(before))),
+        check(Gate(("jax=0.10.2",), database, rules, baseline_label="jax=0.4.38")),
+    ]
+    first, *others = [only(report) for report in reports]
+    assert "what grew most is" in first.sentence
+    assert "of /home/user/train/model.py:" in first.sentence
+    for other in others:
+        assert (other.sentence, other.causes) == (first.sentence, first.causes)
+    assert only(reports[2]).run_id == 1
 
 
 def test_growth_passes_below_either_bound_and_when_it_shrinks(memory: Path) -> None:

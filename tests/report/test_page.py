@@ -320,6 +320,22 @@ def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, t
     document.querySelector('[data-choice="B"]').click(); await next();
     result.shown = Number(grid.getAttribute("aria-rowcount"));
     result.redrawn = line() !== aligned;
+    document.querySelectorAll('[aria-label="show"] button')[2].click(); await next();
+    result.legend = [...document.querySelectorAll(".legend li")].slice(0, 2).map(one => one.textContent);
+    result.note = document.getElementById("check").textContent;
+    const curve = document.querySelector(".curve canvas");
+    const { data } = curve.getContext("2d").getImageData(0, 0, curve.width, curve.height);
+    const has = color => {
+      const [red, green, blue] = color;
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at] === red && data[at + 1] === green && data[at + 2] === blue) return true;
+      }
+      return false;
+    };
+    result.more = has([0xcf, 0x22, 0x2e]);
+    result.less = has([0x1a, 0x7f, 0x37]);
+    document.querySelector('[data-choice="A"]').click(); await next();
+    result.back = line() === aligned;
     """
     )
     result, console = browse(write_page(details, comparison), tmp_path, steps)
@@ -328,6 +344,10 @@ def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, t
     assert result["sum"] == sum(row.after_bytes - row.before_bytes for row in changes) != 0
     assert "aligned where the same buffers start" in result["check"]
     assert result["redrawn"]
+    assert result["back"]
+    assert result["legend"] == ["B holds more", "B holds less"]
+    assert "Above zero B holds more than A, aligned where" in result["note"]
+    assert (result["more"], result["less"]) == (True, False)  # twice the batch, at every slot
     assert result["rowcount"] == details[0].picture.buffers.size.size + 1
     assert result["shown"] == details[1].picture.buffers.size.size + 1
     assert min(result["ink"]) > 0.1

@@ -46,11 +46,15 @@ function stacksAt(run, grouping, chosen) {
   return stacks;
 }
 
-// Draw the curves: the first run as a filled stack, a second one as a line above it.
+// Draw the curves: the run that is shown as a filled stack, the other one as a line above it; or what both differ by.
 function drawCurve(pen, fullWidth, fullHeight, chart, page) {
   const { runs, shown } = page;
   const width = fullWidth - LEFT - RIGHT, height = fullHeight - TOP - BOTTOM;
   const columns = Math.max(1, Math.round(width * chart.ratio));
+  if (page.difference) {
+    drawDifference(pen, width, height, columns, page);
+    return;
+  }
   const top = Math.max(1, ...runs.map(run => run.peak.bytes)) * 1.02;
   drawByteAxis(pen, 0, top, width, height);
   const run = runs[shown];
@@ -76,6 +80,31 @@ function drawCurve(pen, fullWidth, fullHeight, chart, page) {
   });
   drawFrame(pen, width, height);
   drawSlotAxis(pen, run.span, width, height);
+}
+
+// For each pixel column, the greatest live bytes of B less those of A, on the schedule of A.
+function differences(page, columns) {
+  const [before, after] = page.runs;
+  const edges = columnEdges(before, columns);
+  const there = columnPeaks(after, correspondingSlots(edges, page.anchors[0], page.anchors[1]));
+  return Float64Array.from(columnPeaks(before, edges), (at, column) => after.curve.live[there[column]] - before.curve.live[at]);
+}
+
+function drawDifference(pen, width, height, columns, page) {
+  const [{ span }] = page.runs, step = width / columns;
+  const change = differences(page, columns);
+  const most = change.reduce((top, bytes) => Math.max(top, bytes), 0), least = change.reduce((low, bytes) => Math.min(low, bytes), 0);
+  const margin = Math.max(1, .04 * (most - least)), from = least - margin, to = most + margin;
+  drawByteAxis(pen, from, to, width, height);
+  const y = bytes => TOP + height * (to - bytes) / (to - from);
+  change.forEach((bytes, column) => {
+    pen.fillStyle = bytes > 0 ? theme.more : theme.less;
+    pen.fillRect(LEFT + column * step, Math.min(y(bytes), y(0)), step, Math.abs(y(bytes) - y(0)));
+  });
+  pen.strokeStyle = theme.text;
+  pen.beginPath(); pen.moveTo(LEFT, y(0)); pen.lineTo(LEFT + width, y(0)); pen.stroke();
+  drawFrame(pen, width, height);
+  drawSlotAxis(pen, span, width, height);
 }
 
 function drawOutline(pen, run, edges, step, height, top) {

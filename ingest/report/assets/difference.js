@@ -5,11 +5,11 @@ function anchorsOf(runs, comparison) {
   return runs.map((run, side) => [0, ...comparison?.anchors[side] ?? [], run.span]);
 }
 
-function alignment({ anchors, order_kept: kept }) {
-  const line = "The line is the other run";
-  if (kept === null) return `${line}; no buffer of one was found in the other, so its slots are drawn as shares of its schedule.`;
+function alignment({ anchors, order_kept: kept }, difference) {
+  const line = difference ? "Above zero B holds more than A" : "The line is the other run";
+  if (kept === null) return `${line}; no buffer of one was found in the other, so slots are drawn as shares of the schedules.`;
   const share = `${(100 * kept).toFixed(0)} % of the buffers that both have start in the same order`;
-  return anchors[0].length ? `${line}, aligned where the same buffers start: ${share}.` : `${line}, its slots as shares of its schedule: only ${share}.`;
+  return anchors[0].length ? `${line}, aligned where the same buffers start: ${share}.` : `${line}, by shares of the schedules: only ${share}.`;
 }
 
 // What the peak of B has more and less than that of A; the rows add up to the change.

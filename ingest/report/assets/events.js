@@ -95,9 +95,12 @@ function curveEvents(page) {
     page.slot = place.slot >= view.x0 && place.slot <= view.x1 ? place.slot : null;
     page.drag = held && Math.abs(place.x - held.x) > 4 ? { from: Math.min(held.x, place.x), to: Math.max(held.x, place.x) } : null;
     if (page.slot !== null) {
-      const lines = page.runs.filter(run => run.ranged).map(run => {
-        const slot = Math.floor(page.slot * run.span);
-        return element("div", {}, `${page.runs.length > 1 ? `${letter(page.runs.indexOf(run))}: ` : ""}${bytesText(liveAt(run, slot))} live at slot ${slotText(slot)}`);
+      const at = page.slot * page.runs[page.shown].span;
+      const lines = page.runs.flatMap((run, number) => {
+        if (!run.ranged) return [];
+        const there = number === page.shown ? at : correspondingSlots([at], page.anchors[page.shown], page.anchors[number])[0];
+        const slot = Math.min(Math.floor(there), run.span - 1);
+        return [element("div", {}, `${page.runs.length > 1 ? `${letter(number)}: ` : ""}${bytesText(liveAt(run, slot))} live at slot ${slotText(slot)}`)];
       });
       showTip(page, event, lines);
     }

@@ -9,7 +9,7 @@ async function start() {
   const axisTop = Math.max(1, ...runs.map(run => run.top));
   for (const run of runs) run.axisTop = axisTop;
   const page = {
-    runs, kinds, comparison, anchors: anchorsOf(runs, comparison), shown: 0, mode: "kind", path: "op_name", 
+    runs, kinds, comparison, anchors: anchorsOf(runs, comparison), shown: 0, difference: false, mode: "kind", path: "op_name",
     pinned: runs.map(() => -1), hover: runs.map(() => -1), slot: null,
   };
   readTheme();
@@ -23,6 +23,14 @@ async function start() {
 }
 
 const letter = number => "AB"[number];
+const DIFFERENCE = "B−A";
+
+// One of two runs, or the curve of their difference; arena, icicle and table are those of A then.
+function show(page, name) {
+  page.difference = name === DIFFERENCE;
+  page.shown = page.difference ? 0 : "AB".indexOf(name);
+  refresh(page);
+}
 
 function color(page) {
   for (const run of page.runs) {
@@ -66,7 +74,7 @@ function build(page) {
     page.icicle.box,
     head("All buffers"), page.table.box, page.tip,
   );
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readTheme(); color(page); repaint(page); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readTheme(); color(page); fillLegend(page); repaint(page); });
 }
 
 function head(title, ...rest) {
@@ -98,7 +106,7 @@ function toolbar(page) {
   return element("div", { class: "toolbar", role: "toolbar", "aria-label": "Charts" },
     element("span", { class: "group" }, element("label", { for: "search" }, "search"), field, page.count),
     choice("color by", ["kind", "space", "op"], page.mode, mode => { page.mode = mode; color(page); refresh(page); }),
-    ...(page.runs.length > 1 ? [choice("show", ["A", "B"], "A", name => { page.shown = "AB".indexOf(name); refresh(page); })] : []),
+    ...(page.runs.length > 1 ? [choice("show", page.runs.every(run => run.ranged) ? ["A", "B", DIFFERENCE] : ["A", "B"], "A", name => show(page, name))] : []),
     element("span", { class: "group", role: "group", "aria-label": "Zoom" },
       move("+", "Zoom in", () => zoom("x", .5, middle("x"))),
       move("−", "Zoom out", () => zoom("x", 2, middle("x"))),
@@ -178,11 +186,12 @@ function plant(page) {
 function fillLegend(page) {
   const run = page.runs[page.shown], { group, names, colors } = run.grouping;
   const used = new Set(group.subarray(0, run.ranged));
-  page.legend.replaceChildren(...names.flatMap((name, at) => {
-    if (!used.has(at)) return [];
+  const groups = names.map((name, at) => [name, colors[at]]).filter((_, at) => used.has(at));
+  const signs = [["B holds more", theme.more], ["B holds less", theme.less]];
+  page.legend.replaceChildren(...[...page.difference ? signs : [], ...groups].map(([name, color]) => {
     const patch = element("i");
-    patch.style.background = colors[at];
-    return [element("li", {}, patch, name)];
+    patch.style.background = color;
+    return element("li", {}, patch, name);
   }));
 }
 
@@ -197,7 +206,7 @@ function fillCheck(page) {
       text: `${name}${found}, but the database says ${slotText(run.figures.peak_bytes ?? 0)} bytes at slot ${slotText(run.figures.peak_time ?? 0)}. Please report it.`,
     };
   });
-  if (page.comparison) lines.push({ good: true, text: alignment(page.comparison) });
+  if (page.comparison) lines.push({ good: true, text: alignment(page.comparison, page.difference) });
   page.check.dataset.agrees = lines.every(line => line.good);
   page.check.replaceChildren(...lines.map(({ good, text }) => element("span", { class: good ? "hint" : "bad" }, text, " ")));
 }
@@ -236,7 +245,7 @@ function drawArenaOver(page, number, pen, fullWidth, fullHeight) {
 
 function drawCurveOver(page, pen, fullWidth, fullHeight) {
   const width = fullWidth - LEFT - RIGHT, height = fullHeight - TOP - BOTTOM, run = page.runs[page.shown];
-  if (run.ranged) {
+  if (run.ranged && !page.difference) {
     drawSlotLine(pen, run.peak.time, run, width, height, theme.peak, true);
     const x = LEFT + slotX(run.peak.time + .5, run.span, width);
     if (x >= LEFT && x <= LEFT + width) {
