@@ -56,9 +56,7 @@ class Capture(ContextDecorator):
             import jax.monitoring
             from jax.extend.backend import backends
         except ImportError as error:
-            raise UsageError(
-                f"xbuf.capture needs JAX, 0.4.38 or newer: {error}"
-            ) from error
+            raise UsageError(f"xbuf.capture needs JAX, 0.4.38 or newer: {error}") from error
         with _lock:
             self._depth += 1
             if self._depth == 1:

@@ -127,8 +127,7 @@ def _plain(text: str) -> str:
     """Keep Markdown from reading the stars, angles and underscores of a text as its own; code stays code."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
-        part if number % 2 else re.sub(r"([\\*_<>\[\]$])", r"\\\1", part)
-        for number, part in enumerate(parts)
+        part if number % 2 else re.sub(r"([\\*_<>\[\]$])", r"\\\1", part) for number, part in enumerate(parts)
     )
 
 

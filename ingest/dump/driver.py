@@ -1,20 +1,19 @@
 """Read a dump set as a stream of pieces, and hold it to the rules: the one way into a dump, small or large.
 
 The driver cuts the files, hands on what a piece must know of those before it, and looks at what only the
-whole can show. Where rows are held, and by whom pieces are scanned, is the matter of `Columns`: plain lists
-(`ingest.dump.lists`), or Arrow columns and workers that write rows at once (`ingest.staging.large`). Pieces
-are taken in the order of the stream, so the first thing wrong is what a dump is rejected for; whether it is
-rejected does not depend on how it was cut.
+whole can show. Where rows are held, and by whom pieces are scanned, is the matter of `ingest.dump.columns`.
+Pieces are taken in the order of the stream, so the first thing wrong is what a dump is rejected for; whether
+it is rejected does not depend on how it was cut.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, LINES, ReuseLine
+from ingest.dump.allocations import LIMIT, LINES
 from ingest.dump.check import (
     SECTIONS_OF,
     check_allocated,
@@ -37,6 +36,7 @@ from ingest.dump.check import (
     misplaced,
     without_blank_end,
 )
+from ingest.dump.columns import Columns, Joined, Place, Text
 from ingest.dump.content import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
 from ingest.dump.live_range import (
     RANGES_HEAD,
@@ -46,9 +46,9 @@ from ingest.dump.live_range import (
     scan_tree,
 )
 from ingest.dump.locate import locate
-from ingest.dump.notices import Notices, note
+from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
-from ingest.dump.pieces import AllocationFacts, AllocationsBefore, OtherColor, slot_after
+from ingest.dump.pieces import AllocationsBefore, slot_after
 from ingest.dump.resident import resident_peak
 from ingest.dump.sections import Piece, Section, cut
 from ingest.dump.total import note_lines, scan_total, scan_unavailable
@@ -61,109 +61,10 @@ from ingest.dump.warnings import (
     note_overlaps,
 )
 from ingest.errors import DumpError
-from ingest.liveness.measure import Intervals, measure
+from ingest.liveness.measure import measure
 
 START: Final = {"primary": Section.ALLOCATIONS, "values": Section.TOTAL, "live_range": Section.SEQUENCE}
 """Section in which the text of a member begins, by role."""
-
-
-class Place(NamedTuple):
-    """Where a piece stands, for messages."""
-
-    line: int
-    file: str
-
-
-Text = str | FileRange
-"""Text of a piece, or where a worker finds it."""
-
-
-class UsedFacts(NamedTuple):
-    """What the rules of the whole section need of a piece of `Used values:`."""
-
-    without_text: tuple[str, ...] | None
-    """The first block without instruction text."""
-    features: set[str]
-    notices: Notices
-
-
-class SlotFacts(NamedTuple):
-    """What the rules of the whole section need of a piece of the instruction sequence."""
-
-    slots: int
-    notices: Notices
-
-
-class Joined(NamedTuple):
-    """The live ranges with their values."""
-
-    intervals: Intervals
-    """Of the ranges that have a value, in print order."""
-    ids: Sequence[int]
-    """Their values."""
-    missing: Sequence[str]
-    """What is printed of the ranges that have none."""
-    is_unique: bool
-    """No value has two ranges."""
-    is_tuple: Sequence[int]
-    """1 for each interval that is the pointer table of a tuple, else 0."""
-
-
-class Columns(Protocol):
-    """Holds the rows of a dump; scans pieces, maybe later, and passes on in turn what the driver needs.
-
-    Rows of values ascend by id once the allocations are complete.
-    """
-
-    reads_files: bool
-    """Pieces are better handed over as `FileRange`."""
-
-    def scan_allocations(
-        self, text: Text, at: Place, before: AllocationsBefore, take: Callable[[AllocationFacts], None]
-    ) -> None:
-        """Scan a piece of the allocations; see `ingest.dump.pieces`, also for the others."""
-
-    def sort_values(self) -> None:
-        """Put the rows of the values in order of their ids: all allocations were taken."""
-
-    @property
-    def ids(self) -> Sequence[int]:
-        """The values' ids, in order."""
-
-    def repeated(self) -> Sequence[int]:
-        """Return two of the ids that are equal, or none."""
-
-    def places(self, ids: Sequence[int]) -> Mapping[int, tuple[str, str, int]]:
-        """Return instruction, index as printed and allocation of those of these values that there are."""
-
-    def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
-        """Return some rows of values, as `ValueLine`."""
-
-    def scan_used(
-        self, text: Text, at: Place, low: int, high: int, take: Callable[[UsedFacts], None]
-    ) -> None:
-        """Scan a piece of `Used values:` whose blocks must be of the rows from `low` to `high`."""
-
-    def scan_sequence(self, text: Text, at: Place, first: int, take: Callable[[SlotFacts], None]) -> None:
-        """Scan a piece of the instruction sequence that begins with slot `first`."""
-
-    def scan_ranges(self, text: Text, at: Place, slots: int, take: Callable[[Notices], None]) -> None:
-        """Scan a piece of the live ranges of a schedule of so many slots."""
-
-    def join(self) -> Joined:
-        """Find the value of each range; no more values are asked for."""
-
-    def keys(self) -> Iterable[tuple[str, str]]:
-        """Return instruction and index of each range."""
-
-    def live_at(self, slot: int) -> Sequence[tuple[str, str]]:
-        """Return instruction and index of the ranges that are live at a slot."""
-
-    def wait(self) -> None:
-        """Return when every piece so far was taken; raise what was wrong with the first that was not."""
-
-    def abandon(self) -> None:
-        """Return when no piece is being scanned any more: the dump is rejected."""
 
 
 class Driver:
@@ -188,23 +89,15 @@ class Driver:
         """
         self._files = files
         self._columns = columns
+        self._facts = columns.facts
         self._dump = dump
         self._block_bytes = block_bytes
         self._max_bytes = max_bytes
         self._allocations = AllocationsBefore()
         self._text_before = ""
         """Of the piece before in this section, until what it hands on is asked for."""
-        self._headers = 0
-        self._last_size = 0
-        self._last_has_values = False
-        self._allocated = 0
-        self._value_size = 0
-        self._reuse: list[ReuseLine] = []
-        self._other_colors: list[OtherColor] = []
         self._used = 0
-        self._without_text: tuple[str, ...] | None = None
         self._next_slot = 0
-        self._slots = 0
 
     def read(self) -> None:
         """Read and check the set.
@@ -232,7 +125,7 @@ class Driver:
             DumpError: as `read`, without the place of what only names the text at fault.
             TooMuchText: as `read`.
         """
-        self._allocated = sum(header.size for header in self._dump.headers)
+        self._facts.size = sum(header.size for header in self._dump.headers)
         self._read_file(role, self._files[role])
         check_sections(self._dump, self._files)
         self._finish_ranges()
@@ -315,7 +208,7 @@ class Driver:
             self._check_allocations()
         elif section is Section.VALUES:
             check_same_values(self._columns.lines(self._used, self._used + 1), [])
-            check_texts(self._without_text, self._dump.features)
+            check_texts(self._facts.without_text, self._dump.features)
 
     def _scan(self, piece: Piece, begins: bool, range_: FileRange | None, file: str) -> None:
         dump = self._dump
@@ -332,18 +225,16 @@ class Driver:
                 if self._text_before:
                     self._allocations = self._allocations.after(self._text_before)
                 self._text_before = text
-                self._columns.scan_allocations(
-                    source(), Place(line, file), self._allocations, self._take_allocations
-                )
+                self._columns.scan_allocations(source(), Place(line, file), self._allocations)
             case Section.TOTAL:
                 scan_total(dump, text, line, file)
-                check_total(self._allocated, dump.total)
+                check_total(self._facts.size, dump.total)
                 check_magnitude("total", "total", (dump.total,), "Total bytes used: ")
             case Section.VALUES:
                 low, last = self._used, last_id(text)
                 if last is not None:
                     self._used = max(low, bisect_right(self._columns.ids, min(last, LIMIT - 1)))
-                self._columns.scan_used(source(), Place(line, file), low, self._used, self._take_used)
+                self._columns.scan_used(source(), Place(line, file), low, self._used)
             case Section.SEQUENCE if features.LIVE_RANGE_UNAVAILABLE in dump.features:
                 note_lines(dump, LINES.findall(text), line, file)
             case Section.SEQUENCE if features.LIVE_RANGE in dump.features:
@@ -357,9 +248,7 @@ class Driver:
             case Section.RANGES:
                 head = len(RANGES_HEAD) if begins and text.startswith(RANGES_HEAD) else 0
                 slots = LIMIT - 1 if dump.schedule_length is None else dump.schedule_length
-                self._columns.scan_ranges(
-                    source(head), Place(line + bool(head), file), slots, self._take_ranges
-                )
+                self._columns.scan_ranges(source(head), Place(line + bool(head), file), slots)
             case Section.PEAK:
                 dump.peak = scan_peak(text, line, file, dump.notices)
                 dump.features.add(features.PEAK_UNBOUNDED if dump.peak.time is None else features.PEAK)
@@ -376,53 +265,25 @@ class Driver:
         if self._text_before:
             self._next_slot = slot_after(self._text_before, self._next_slot)
         self._text_before = text
-        self._columns.scan_sequence(source, at, self._next_slot, self._take_sequence)
-
-    def _take_allocations(self, found: AllocationFacts) -> None:
-        self._dump.features |= found.features
-        self._dump.tiled |= found.is_tiled
-        self._dump.memory |= found.memory
-        note(self._dump.notices, found.notices)
-        if found.headers:
-            self._headers += found.headers
-            self._last_size, self._last_has_values = found.last_size, found.ends_in_value
-        else:
-            self._last_has_values |= found.ends_in_value
-        self._allocated += found.size
-        self._value_size += found.value_size
-        self._reuse += found.reuse
-        self._other_colors += found.other_colors
-
-    def _take_used(self, found: UsedFacts) -> None:
-        self._dump.features |= found.features
-        note(self._dump.notices, found.notices)
-        self._without_text = self._without_text or found.without_text
-
-    def _take_sequence(self, found: SlotFacts) -> None:
-        self._slots += found.slots
-        note(self._dump.notices, found.notices)
-
-    def _take_ranges(self, notices: Notices) -> None:
-        note(self._dump.notices, notices)
+        self._columns.scan_sequence(source, at, self._next_slot)
 
     def _check_allocations(self) -> None:
         """Look at the rules of all allocations and values together."""
-        columns = self._columns
+        columns, facts, dump = self._columns, self._facts, self._dump
         columns.sort_values()
         check_unique(columns.repeated())
-        if self._reuse:
-            check_reuse(self._reuse, columns.places([int(line.id) for line in self._reuse]))
-        check_size_sum(self._value_size)
-        check_allocated(self._allocated)
-        file = self._files["primary"]
-        note(self._dump.notices, note_colors(self._other_colors, self._reuse, file))
-        self._other_colors.clear()
-        self._dump.reuse = self._reuse
+        if facts.reuse:
+            check_reuse(facts.reuse, columns.places([int(line.id) for line in facts.reuse]))
+        check_size_sum(facts.value_size)
+        check_allocated(facts.size)
+        note(dump.notices, note_colors(facts.other_colors, facts.reuse, self._files["primary"]))
+        facts.other_colors.clear()
+        dump.reuse, dump.memory, dump.tiled = facts.reuse, facts.memory, facts.is_tiled
 
     def _check_schedule(self) -> None:
         if features.LIVE_RANGE in self._dump.features:
             assert self._dump.schedule_length is not None  # it comes with that feature
-            check_sequence_length(self._dump.schedule_length, self._slots, self._ranges_file)
+            check_sequence_length(self._dump.schedule_length, self._facts.slots, self._ranges_file)
 
     @property
     def _ranges_file(self) -> str:
@@ -434,8 +295,9 @@ class Driver:
         if len(self._files) > 1:
             dump.features.add(features.SPLIT_FILES)
         if dump.total is None:
-            size = self._last_size if self._headers else None
-            check_last_allocation(self._headers - 1, size, self._last_has_values)
+            facts = self._facts
+            size = facts.last_size if facts.headers else None
+            check_last_allocation(facts.headers - 1, size, facts.ends_in_value)
         note(dump.notices, note_mixed(dump.features, self._files.get("values", self._files["primary"])))
         check_sections(dump, self._files)
         self._finish_ranges()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ingest.dump.driver import Joined, Place, SlotFacts, Text, UsedFacts
+from ingest.dump.columns import Joined, Place, Text
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import (
-    AllocationFacts,
     AllocationsBefore,
+    Facts,
+    facts_of_used,
     scan_allocation_piece,
     scan_range_piece,
     scan_used_piece,
@@ -21,11 +22,12 @@ from ingest.liveness.measure import Intervals
 
 
 class Lists:
-    """Fills the columns of a `ParsedDump`; see `ingest.dump.driver.Columns`."""
+    """Fills the columns of a `ParsedDump`; see `ingest.dump.columns.Columns`."""
 
     reads_files = False
 
     def __init__(self, dump: ParsedDump) -> None:
+        self.facts = Facts(dump.features, dump.notices)
         self._dump = dump
         self._embedded: list[UsedScan] = []
         self._file = ""
@@ -35,9 +37,7 @@ class Lists:
         """The values' ids, in order."""
         return self._dump.ids
 
-    def scan_allocations(
-        self, text: Text, at: Place, before: AllocationsBefore, take: Callable[[AllocationFacts], None]
-    ) -> None:
+    def scan_allocations(self, text: Text, at: Place, before: AllocationsBefore) -> None:
         """Scan a piece and add its rows."""
         dump = self._dump
         piece = scan_allocation_piece(_plain(text), *at, before)
@@ -50,7 +50,7 @@ class Lists:
         if piece.used is not None:
             self._embedded.append(piece.used)
             self._file = at.file
-        take(piece.facts)
+        self.facts.add(piece.facts)
 
     def sort_values(self) -> None:
         """Put the rows of the values in order of their ids."""
@@ -83,9 +83,7 @@ class Lists:
         """Return some rows of values."""
         return self._dump.values[low:high]
 
-    def scan_used(
-        self, text: Text, at: Place, low: int, high: int, take: Callable[[UsedFacts], None]
-    ) -> None:
+    def scan_used(self, text: Text, at: Place, low: int, high: int) -> None:
         """Scan a piece and add its positions and uses."""
         piece = scan_used_piece(_plain(text), *at, self.lines(low, high))
         used = self._dump.used
@@ -97,9 +95,9 @@ class Lists:
             used.position_counts.extend(piece.position_counts)
             used.uses.extend(piece.uses)
             used.use_counts.extend(piece.use_counts)
-        take(used_facts(piece))
+        self.facts.add(facts_of_used(piece))
 
-    def scan_sequence(self, text: Text, at: Place, first: int, take: Callable[[SlotFacts], None]) -> None:
+    def scan_sequence(self, text: Text, at: Place, first: int) -> None:
         """Scan a piece and add its slots."""
         notices = Notices()
         names = scan_sequence(_plain(text), first, *at, notices)
@@ -107,15 +105,15 @@ class Lists:
             self._dump.schedule = names
         else:
             self._dump.schedule += names
-        take(SlotFacts(len(names), notices))
+        self.facts.add(Facts(notices=notices, slots=len(names)))
 
-    def scan_ranges(self, text: Text, at: Place, slots: int, take: Callable[[Notices], None]) -> None:
+    def scan_ranges(self, text: Text, at: Place, slots: int) -> None:
         """Scan a piece and add its ranges."""
         piece = scan_range_piece(_plain(text), *at, slots)
         if self._dump.ranges is None:
             self._dump.ranges = []
         self._dump.ranges += zip(piece.names, piece.indices, piece.starts, piece.ends, strict=True)
-        take(piece.notices)
+        self.facts.add(Facts(notices=piece.notices))
 
     def join(self) -> Joined:
         """Find the value of each range; of several values in one place, which no dump has, the first."""
@@ -158,12 +156,6 @@ class Lists:
 
     def abandon(self) -> None:
         """Return at once: no piece is being scanned."""
-
-
-def used_facts(piece: UsedScan) -> UsedFacts:
-    """Return what the rules of the whole section need of a piece."""
-    without_text = next((block for block in piece.blocks if not block[7]), None)
-    return UsedFacts(without_text, piece.features, piece.notices)
 
 
 def _plain(text: Text) -> str:

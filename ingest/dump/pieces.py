@@ -8,6 +8,7 @@ process. The first thing wrong with a piece raises.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ingest.dump.allocations import (
@@ -28,7 +29,7 @@ from ingest.dump.check import (
     check_values_follow,
 )
 from ingest.dump.live_range import SLOT, scan_ranges
-from ingest.dump.notices import Notices
+from ingest.dump.notices import Notices, note
 from ingest.dump.resident import MainMemory, main_memory
 from ingest.dump.used_values import UsedScan, embedded, scan_used_values
 
@@ -63,31 +64,58 @@ class OtherColor(NamedTuple):
     of_allocation: int
 
 
-class AllocationFacts(NamedTuple):
-    """What the rules of the whole section need of a piece."""
+@dataclass(slots=True)
+class Facts:
+    """What the rules of a whole dump need of a piece, or of all pieces until now; nothing by default.
 
-    headers: int
-    last_size: int
-    """Bytes of the last allocation that begins here; 0 without any."""
-    ends_in_value: bool
-    """The last allocation has values in this piece."""
-    size: int
-    """Sum of the sizes of the allocations, bytes."""
-    value_size: int
-    """Sum of the sizes of the values, bytes."""
-    reuse: list[ReuseLine]
-    other_colors: list[OtherColor]
-    memory: MainMemory
-    is_tiled: bool
-    """A shape has a tiled layout."""
-    features: set[str]
-    notices: Notices
+    Attributes:
+        headers: allocations that begin.
+        last_size: bytes of the last of them; 0 without any.
+        ends_in_value: the last allocation has values.
+        size: sum of the sizes of the allocations, bytes.
+        value_size: sum of the sizes of the values, bytes.
+        is_tiled: a shape has a tiled layout.
+        without_text: the first block of `Used values:` without instruction text.
+        slots: of the instruction sequence.
+    """
+
+    features: set[str] = field(default_factory=set)
+    notices: Notices = field(default_factory=Notices)
+    headers: int = 0
+    last_size: int = 0
+    ends_in_value: bool = False
+    size: int = 0
+    value_size: int = 0
+    reuse: list[ReuseLine] = field(default_factory=list)
+    other_colors: list[OtherColor] = field(default_factory=list)
+    memory: MainMemory = field(default_factory=MainMemory)
+    is_tiled: bool = False
+    without_text: tuple[str, ...] | None = None
+    slots: int = 0
+
+    def add(self, piece: Facts) -> None:
+        """Add those of the next piece."""
+        self.features |= piece.features
+        note(self.notices, piece.notices)
+        if piece.headers:
+            self.headers += piece.headers
+            self.last_size, self.ends_in_value = piece.last_size, piece.ends_in_value
+        else:
+            self.ends_in_value |= piece.ends_in_value
+        self.size += piece.size
+        self.value_size += piece.value_size
+        self.reuse += piece.reuse
+        self.other_colors += piece.other_colors
+        self.memory |= piece.memory
+        self.is_tiled |= piece.is_tiled
+        self.without_text = self.without_text or piece.without_text
+        self.slots += piece.slots
 
 
 class AllocationPiece(NamedTuple):
     """A piece of the allocations section; columns of the values in print order, `rows` as `ValueLine`."""
 
-    facts: AllocationFacts
+    facts: Facts
     headers: list[Header]
     rows: Sequence[tuple[str, ...]]
     ids: Sequence[int]
@@ -134,18 +162,18 @@ def scan_allocation_piece(text: str, line: int, file: str, before: AllocationsBe
     if used is not None:
         check_operands(used.uses)
     numbers = [header.allocation for header in headers] + [before.headers - 1]  # -1: the one before
-    facts = AllocationFacts(
-        len(headers),
-        headers[-1].size if headers else 0,
-        headers[-1].values > 0 if headers else scan.orphans > 0,
-        sum(header.size for header in headers),
-        sum(sizes),
-        [one._replace(header=numbers[one.header]) for one in scan.reuse],
-        _other_colors(columns[4], ids, allocation_of, headers, before),
-        main_memory(headers),
-        any("T(" in shape for shape in set(columns[7])),
+    facts = Facts(
         scan.features if used is None else scan.features | used.features,
         scan.notices,
+        headers=len(headers),
+        last_size=headers[-1].size if headers else 0,
+        ends_in_value=headers[-1].values > 0 if headers else scan.orphans > 0,
+        size=sum(header.size for header in headers),
+        value_size=sum(sizes),
+        reuse=[one._replace(header=numbers[one.header]) for one in scan.reuse],
+        other_colors=_other_colors(columns[4], ids, allocation_of, headers, before),
+        memory=main_memory(headers),
+        is_tiled=any("T(" in shape for shape in set(columns[7])),
     )
     return AllocationPiece(facts, headers, rows, ids, allocation_of, offsets, sizes, used)
 
@@ -177,6 +205,12 @@ def scan_used_piece(text: str, line: int, file: str, rows: Sequence[tuple[str, .
     check_same_values(rows, used.blocks)
     check_operands(used.uses)
     return used
+
+
+def facts_of_used(used: UsedScan) -> Facts:
+    """Return what the rules of the whole section need of a piece."""
+    without_text = next((block for block in used.blocks if not block[7]), None)
+    return Facts(used.features, used.notices, without_text=without_text)
 
 
 def slot_after(text: str, slot: int) -> int:

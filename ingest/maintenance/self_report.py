@@ -68,7 +68,7 @@ def _lines(database: str, findings: Sequence[Finding], with_names: bool) -> Iter
 
 def _contents(connection: duckdb.DuckDBPyConnection, queries: Mapping[str, str]) -> Iterator[str]:
     counts = " UNION ALL ".join(
-        f"SELECT {number} AS number, '{name}' AS \"table\", count(*) AS rows FROM \"{name}\""
+        f'SELECT {number} AS number, \'{name}\' AS "table", count(*) AS rows FROM "{name}"'
         for number, name in enumerate(TABLES)
     )
     rows = f'SELECT "table", rows FROM ({counts}) WHERE rows > 0 ORDER BY number'

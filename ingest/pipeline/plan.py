@@ -138,9 +138,7 @@ def _nothing_found(names: Sequence[str]) -> NothingFound:
     )
 
 
-def search_events(
-    found: Discovery, names: Sequence[str], *, is_selection: bool = False
-) -> Iterator[Event]:
+def search_events(found: Discovery, names: Sequence[str], *, is_selection: bool = False) -> Iterator[Event]:
     """Yield what a log should hold of a search, besides its problems.
 
     Args:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingest.liveness.measure import NOT_LIVE
 from ingest.staging.memory import release_freed
 
 _PARTS: Final = 8
@@ -106,3 +108,20 @@ def plain_array(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> array[int]:
     result = array("q")
     result.frombytes(np.ascontiguousarray(numbers, np.int64).tobytes())
     return result
+
+
+def starting(texts: pa.DictionaryArray, start: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which of some texts start so."""
+    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(texts), np.bool_)
+    if len(texts):
+        distinct = pc.starts_with(texts.dictionary, start).to_numpy(zero_copy_only=False)
+        found = distinct[texts.indices.to_numpy()]
+    return found
+
+
+def spread(column: Sequence[int], present: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int | None]:
+    """Put the cells of a column at the rows that are present; None at the others, and for `NOT_LIVE`."""
+    cells = np.full(len(present), NOT_LIVE)
+    cells[present] = column
+    spread: list[int | None] = pa.array(cells, mask=cells == NOT_LIVE).to_pylist()
+    return spread

@@ -1,4 +1,5 @@
-"""Scan the pieces of a large dump and write their rows: what the workers of `ingest.staging.large` do.
+"""Scan the pieces of a large dump and write their rows: what the workers do for
+`ingest.staging.arrow_columns`.
 
 What goes back to the coordinator is small: facts of the piece, Arrow columns of the values and live ranges.
 """
@@ -16,15 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ingest.dump.allocations import Header
+from ingest.dump.columns import Place, Text
 from ingest.dump.content import read_range
-from ingest.dump.driver import Place, SlotFacts, Text, UsedFacts
-from ingest.dump.lists import used_facts
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
 from ingest.dump.pieces import (
-    AllocationFacts,
     AllocationPiece,
     AllocationsBefore,
+    Facts,
+    facts_of_used,
     scan_allocation_piece,
     scan_range_piece,
     scan_used_piece,
@@ -62,19 +63,24 @@ class ValueLines(NamedTuple):
     sizes: Sequence[int]
 
 
-class StagedAllocations(NamedTuple):
-    """A piece of the allocations section, whose allocations are written."""
+class StagedPiece(NamedTuple):
+    """A piece whose rows are written, and what the coordinator needs of it."""
 
-    facts: AllocationFacts
-    values: pa.Table
-    """See `value_lines`."""
-    used: UsedScan | None
+    facts: Facts
+    rows: int = 0
+    """Rows written."""
+    values: pa.Table | None = None
+    """Of the allocations section: its values, see `_value_table`."""
+    used: UsedScan | None = None
     """Of TF 1.15, whose allocations print positions and uses."""
-    colors: array[int]
+    colors: array[int] = array("q")
     """Memory spaces of the allocations."""
-    headers: Sequence[Header]
+    headers: Sequence[Header] = ()
     """The allocations, where they were asked for."""
-    rows: int
+    parameters: Sequence[int] = ()
+    """Ids of the values that parameter instructions define."""
+    ranges: pa.Table | None = None
+    """Live ranges: name, index, start and end."""
 
 
 def stage_allocation_piece(
@@ -84,7 +90,7 @@ def stage_allocation_piece(
     facts: Mapping[int, tuple[bool, bool | None]],
     where: Where,
     keeps_headers: bool,
-) -> StagedAllocations:
+) -> StagedPiece:
     """Scan a piece of the allocations section; write its allocations, return its values."""
     piece = scan_allocation_piece(_read(text), *at, before)
     batch = Batch()
@@ -92,7 +98,7 @@ def stage_allocation_piece(
     rows = where.write(batch)
     colors = array("q", (header.attributes.color for header in piece.headers))
     headers = piece.headers if keeps_headers else ()
-    return StagedAllocations(piece.facts, _value_table(piece), piece.used, colors, headers, rows)
+    return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, headers)
 
 
 def complete_allocations(directory: str, held: OccupancyColumns) -> None:
@@ -145,47 +151,38 @@ def value_lines(values: pa.Table) -> ValueLines:
     return ValueLines(list(zip(*parts, strict=True)), ids, owners, offsets, sizes)
 
 
-class StagedValues(NamedTuple):
-    """Values whose rows are written, with their positions and uses."""
-
-    parameters: Sequence[int]
-    """Ids of those that parameter instructions define."""
-    rows: int
-
-
 def write_values(
     lines: ValueLines, used: UsedScan | None, sources: Mapping[str, Source], where: Where
-) -> StagedValues:
+) -> StagedPiece:
     """Write the rows of values, with positions and uses where these are known."""
     batch = Batch()
     batch.add_values(where.run_no, *lines, used, sources)
     parameters = parameter_ids(lines.ids, (row[1] for row in lines.rows), used, sources)
-    return StagedValues(parameters, where.write(batch))
+    return StagedPiece(Facts(), where.write(batch), parameters=parameters)
 
 
 def stage_used_piece(
     text: Text, at: Place, values: pa.Table, sources: Mapping[str, Source], where: Where
-) -> tuple[UsedFacts, StagedValues]:
+) -> StagedPiece:
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)
     used = scan_used_piece(_read(text), *at, lines.rows)
-    return used_facts(used), write_values(lines, used, sources, where)
+    return write_values(lines, used, sources, where)._replace(facts=facts_of_used(used))
 
 
-def stage_sequence_piece(text: Text, at: Place, first: int, where: Where) -> SlotFacts:
+def stage_sequence_piece(text: Text, at: Place, first: int, where: Where) -> StagedPiece:
     """Scan a piece of the instruction sequence and write it."""
     notices = Notices()
     names = scan_sequence(_read(text), first, *at, notices)
     batch = Batch()
     batch.add_schedule(where.run_no, first, names)
-    where.write(batch)
-    return SlotFacts(len(names), notices)
+    return StagedPiece(Facts(notices=notices, slots=len(names)), where.write(batch))
 
 
-def range_table(text: Text, at: Place, slots: int) -> tuple[pa.Table, Notices]:
-    """Scan a piece of the live ranges; return their columns."""
+def stage_range_piece(text: Text, at: Place, slots: int) -> StagedPiece:
+    """Scan a piece of the live ranges, which are written when all values are known."""
     piece = scan_range_piece(_read(text), *at, slots)
-    table = pa.table(
+    ranges = pa.table(
         {
             "name": pa.array(piece.names, pa.string()),
             "index": pa.array(piece.indices, pa.string()).dictionary_encode(),
@@ -193,7 +190,7 @@ def range_table(text: Text, at: Place, slots: int) -> tuple[pa.Table, Notices]:
             "end": pa.array(piece.ends, pa.int64()),
         }
     )
-    return table, piece.notices
+    return StagedPiece(Facts(notices=piece.notices), ranges=ranges)
 
 
 def _read(text: Text) -> str:

@@ -69,8 +69,10 @@ def stage_tasks(
 
     take_slot(parts.at_hand, 0)
     large = [task for task in tasks if is_large(task.dump_set)]
+    if not large and sum(map(_size, tasks)) <= INLINE_BYTES:
+        jobs = 1
     chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
-    if not large and (jobs == 1 or len(chunks) <= 1 or sum(map(_size, tasks)) <= INLINE_BYTES):
+    if not large and (jobs == 1 or len(chunks) == 1):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
         with ThreadPoolExecutor(1) as thread:
             made = thread.submit(meanwhile)

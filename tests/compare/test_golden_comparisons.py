@@ -27,9 +27,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duck
 
 
 @pytest.fixture(scope="module", params=COMPARED)
-def compared(
-    connection: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest
-) -> tuple[str, Comparison]:
+def compared(connection: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest) -> tuple[str, Comparison]:
     """A comparison and its name."""
     return request.param, comparison_of(connection, request.param)
 

@@ -21,7 +21,7 @@ from ingest.dump.content import BlockReader
 from ingest.dump.parse import parse_set
 from ingest.errors import DumpError
 from ingest.liveness.occupancy_columns import OccupancyColumns
-from ingest.staging import large, pieces
+from ingest.staging import arrow_columns, pieces
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
 from ingest.staging.large import InThisProcess, parse_in_pieces
@@ -115,10 +115,10 @@ def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
 
     with (
         patch.object(pieces, "write_tables", keep),
-        patch.object(large, "complete_allocations", complete),
+        patch.object(arrow_columns, "complete_allocations", complete),
         # Giving memory back takes longer than all else.
-        patch.object(large, "rest", _nothing),
-        patch.object(large, "release_freed", _nothing),
+        patch.object(arrow_columns, "rest", _nothing),
+        patch.object(arrow_columns, "release_freed", _nothing),
     ):
         yield
 

@@ -54,9 +54,7 @@ class Day:
 
     def watch(self, **options: Unpack[ImportOptions]) -> list[ImportSummary]:
         options["jobs"] = 1
-        for summary in watch(
-            self.dumps, self.database, pause=self.pause, clock=lambda: self.now, **options
-        ):
+        for summary in watch(self.dumps, self.database, pause=self.pause, clock=lambda: self.now, **options):
             self.loaded_at[self.now] = summary
         return list(self.loaded_at.values())
 

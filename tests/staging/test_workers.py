@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ingest.dump.find import discover
 from ingest.dump.sets import DumpSet, Member
+from ingest.staging.at_hand import AtHand
+from ingest.staging.parts import Parts
+from ingest.staging.stage import is_large
 from ingest.staging.task import Task
-from ingest.staging.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks
+from ingest.staging.workers import CHUNK_BYTES, CHUNK_SETS, SET_BYTES, _chunks, stage_tasks
+from tests.support.dump_sets import DATA
 
 
 def tasks_of(sizes: list[int]) -> list[Task]:
@@ -48,3 +55,12 @@ def test_workers_get_like_shares(sizes: list[int], jobs: int) -> None:
 def test_no_tasks_are_no_chunks() -> None:
     """Where all sets are large there is nothing to share out."""
     assert list(_chunks([], 2)) == []
+
+
+def test_little_text_makes_one_part(tmp_path: Path) -> None:
+    """Where one process reads all sets, sharing them out would only make more files to write and to load."""
+    sets = [one for one in discover([DATA]).sets if not is_large(one)][:3]
+    AtHand.create(Parts(tmp_path).at_hand.path, 3)
+    staged = list(stage_tasks([Task(number, one) for number, one in enumerate(sets)], Parts(tmp_path), 2))
+    assert [count for count, _ in staged] == [3]
+    assert len(Parts(tmp_path).complete()) == 1

@@ -1,0 +1,381 @@
+"""Hold the columns of one large dump, and have workers write its rows, within bounded memory.
+
+Workers scan the pieces that `ingest.dump.driver` cuts, and write their rows as Parquet at once
+(`ingest.staging.pieces`). Only what the rules need of the whole dump is kept in memory, in Arrow and numpy
+columns: some 100 bytes a value.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from concurrent.futures import wait as wait_for
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.dump import features
+from ingest.dump.allocations import LIMIT
+from ingest.dump.columns import Joined, Place, Text
+from ingest.dump.driver import measure_ranges
+from ingest.dump.notices import note
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.pieces import AllocationsBefore, Facts
+from ingest.dump.used_values import UsedScan
+from ingest.liveness.measure import Intervals
+from ingest.liveness.occupancy import NOT_RANGED
+from ingest.liveness.occupancy_columns import (
+    OccupancyColumns,
+    PlacedColumns,
+    color_peaks_of_many,
+    occupancy_columns,
+)
+from ingest.staging.batch import Batch, PeakMatcher
+from ingest.staging.columns import (
+    as_list,
+    compact,
+    joined,
+    plain_array,
+    rows_in,
+    sorted_by_id,
+    spread,
+    starting,
+    with_printed_index,
+)
+from ingest.staging.implied import Implied, implied_by_text
+from ingest.staging.memory import release_freed
+from ingest.staging.pieces import (
+    StagedPiece,
+    Where,
+    complete_allocations,
+    rest,
+    stage_allocation_piece,
+    stage_range_piece,
+    stage_sequence_piece,
+    stage_used_piece,
+    value_lines,
+    write_values,
+)
+from ingest.staging.sidecars import Sidecars, Source, notices_of
+
+if TYPE_CHECKING:
+    from ingest.hlo.compare import Comparison
+
+_ROWS_AT_ONCE: Final = 50_000
+"""Live ranges, or values, whose rows are made and written together."""
+
+
+class ArrowColumns:
+    """Holds the columns of a large dump, and has workers write its rows; see `ingest.dump.columns.Columns`.
+
+    Attributes:
+        rows: rows written.
+    """
+
+    reads_files = True
+
+    def __init__(
+        self,
+        dump: ParsedDump,
+        sidecars: Sidecars,
+        paths: Mapping[str, str],
+        where: Where,
+        pool: Executor,
+        in_flight: int,
+    ) -> None:
+        self.rows = 0
+        self.facts = Facts(dump.features, dump.notices)
+        self._dump = dump
+        self._sidecars = sidecars
+        self._paths = paths
+        self._allocation_facts = sidecars.allocation_facts()
+        self._where = where
+        self._pool = pool
+        self._in_flight = in_flight
+        self._waiting: deque[tuple[Future[StagedPiece], Where]] = deque()
+        self._pieces = 0
+        self._comparison: Comparison | None = None
+        if sidecars.proto is not None:
+            from ingest.hlo.compare import Comparison
+
+            self._comparison = Comparison(sidecars.proto)
+        self._value_pieces: list[pa.Table] = []
+        self._values: pa.Table | None = None
+        self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
+        self._range_pieces: list[pa.Table] = []
+        self._parameters = array("q")
+        self._colors = array("q")
+        self._ranges: pa.Table | None = None
+        self._range_rows: pa.Array | None = None
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The values' ids, in order."""
+        return self._ids  # type: ignore[return-value]
+
+    def scan_allocations(self, text: Text, at: Place, before: AllocationsBefore) -> None:
+        """Have a piece scanned and its allocations written; keep its values."""
+        where, with_headers = self._next(), self._comparison is not None
+        self._submit(
+            where, stage_allocation_piece, text, at, before, self._allocation_facts, where, with_headers
+        )
+
+    def sort_values(self) -> None:
+        """Put the rows of the values in order of their ids, and hold them against the protobuf's."""
+        values = self._values = sorted_by_id(self._value_pieces)
+        release_freed()
+        self._ids = values["id"].to_numpy()
+        if self._comparison is not None:
+            for start in range(0, len(values), _ROWS_AT_ONCE):
+                self._comparison.take_values(*value_lines(values.slice(start, _ROWS_AT_ONCE)))
+
+    def repeated(self) -> Sequence[int]:
+        """Return two ids that are equal, or none."""
+        twice = np.flatnonzero(self._ids[1:] == self._ids[:-1])
+        return self._ids[twice[0] : twice[0] + 2].tolist() if len(twice) else []
+
+    def places(self, ids: Sequence[int]) -> Mapping[int, tuple[str, str, int]]:
+        """Return where values are."""
+        assert self._values is not None  # they are sorted
+        wanted = [id_ for id_ in ids if id_ < LIMIT]
+        rows = [row for row in np.searchsorted(self._ids, wanted).tolist() if row < len(self._ids)]
+        found = self._values.take(pa.array(rows, pa.int64()))
+        columns = (as_list(found[name]) for name in ("id", "name", "index", "allocation"))
+        return {id_: (name, index, owner) for id_, name, index, owner in zip(*columns, strict=True)}
+
+    def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
+        """Return some rows of values."""
+        assert self._values is not None  # they are sorted
+        return value_lines(self._values.slice(low, high - low)).rows
+
+    def scan_used(self, text: Text, at: Place, low: int, high: int) -> None:
+        """Have a piece scanned and its values, positions and uses written."""
+        assert self._values is not None  # they are sorted
+        where, values = self._next(), compact(self._values.slice(low, high - low))
+        self._submit(where, stage_used_piece, text, at, values, self._sources_of(values), where)
+
+    def scan_sequence(self, text: Text, at: Place, first: int) -> None:
+        """Have a piece scanned and written."""
+        where = self._next()
+        self._submit(where, stage_sequence_piece, text, at, first, where)
+
+    def scan_ranges(self, text: Text, at: Place, slots: int) -> None:
+        """Have a piece scanned; keep its ranges."""
+        self._submit(self._where, stage_range_piece, text, at, slots)
+
+    def join(self) -> Joined:
+        """Find the value of each range; of the values little is kept."""
+        for _ in range(self._in_flight):
+            self._pool.submit(rest)
+        self._write_values_alone()
+        assert self._values is not None  # they are sorted
+        # What is needed no more goes first: the join takes most memory.
+        is_tuple = starting(self._values["shape"].combine_chunks(), "(")
+        values = self._values.select(["allocation", "name", "index", "size", "offset"])
+        self._values = values
+        ranges = self._ranges = joined(self._range_pieces)
+        rows = self._range_rows = rows_in(ranges, values)
+        values = self._values = values.drop_columns(["name", "index"])
+        release_freed()
+        ranged, present = rows.drop_null(), pc.is_valid(rows)
+        missing: list[str] = []
+        if rows.null_count:
+            absent = ranges.filter(pc.is_null(rows))
+            names = zip(as_list(absent["name"]), as_list(absent["index"]), strict=True)
+            missing = [f"{name}{index}" for name, index in names]
+        with_value = ranges.filter(present) if missing else ranges
+        intervals = Intervals(
+            *(plain_array(values[name].take(ranged).to_numpy()) for name in ("allocation", "offset", "size")),
+            *(plain_array(with_value[name].to_numpy()) for name in ("start", "end")),
+        )
+        self._values = values.drop_columns(["offset"])
+        numbers = ranged.to_numpy()
+        is_unique = len(np.unique(numbers)) == len(numbers)
+        return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tobytes())
+
+    def keys(self) -> Iterable[tuple[str, str]]:
+        """Return instruction and index of each range."""
+        assert self._ranges is not None  # they are joined
+        return zip(as_list(self._ranges["name"]), as_list(self._ranges["index"]), strict=True)
+
+    def live_at(self, slot: int) -> Sequence[tuple[str, str]]:
+        """Return the ranges that are live at a slot."""
+        assert self._ranges is not None  # they are joined
+        starts, ends = self._ranges["start"].to_numpy(), self._ranges["end"].to_numpy()
+        live = self._ranges.filter(pa.array((starts <= slot) & (ends >= slot)))
+        return list(zip(as_list(live["name"]), as_list(live["index"]), strict=True))
+
+    def wait(self) -> None:
+        """Take what is awaited."""
+        self._take_until(0)
+
+    def abandon(self) -> None:
+        """Wait for what has begun: the folder is removed after an error, and nobody may write to it then."""
+        wait_for([future for future, _ in self._waiting if not future.cancel()])
+
+    def write_rest(self) -> None:
+        """Write what is known only at the end: live ranges with what they hold, and the small tables."""
+        dump, run_no = self._dump, self._where.run_no
+        if dump.liveness is None:
+            self._write_values_alone()
+        batch = Batch()
+        if dump.intervals is not None and dump.liveness is not None:
+            batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))
+        complete_allocations(self._where.directory, self._occupancies())
+        self._write_ranges()
+        if self._comparison is not None:
+            dump.notices += notices_of(self._comparison, self._paths["proto"])
+        batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
+        if dump.tree is not None:
+            batch.add_tree(run_no, dump.tree)
+        batch.add_sidecars(run_no, self._sidecars)
+        batch.add_notices(run_no, dump.notices)
+        self.rows += self._where.write(batch)
+
+    def _write_values_alone(self) -> None:
+        """Write the rows of `values` of a dump that prints no positions and uses."""
+        assert self._values is not None  # they are sorted
+        dump = self._dump
+        if dump.features & {features.USED_VALUES, features.EMBEDDED_VALUES}:
+            return
+        implied = self._implied
+        if implied:
+            dump.uses_from = implied.origin
+        for start in range(0, len(self._values), _ROWS_AT_ONCE):
+            values = self._values.slice(start, _ROWS_AT_ONCE)
+            used = implied.used(as_list(values["id"])) if implied else None
+            self._write_values(values, used, self._next())
+
+    @cached_property
+    def _implied(self) -> Implied | None:
+        """What the module implies; None where there is none of this dump, or it cannot be derived.
+
+        It is read again: only few large dumps need it, and which is known when their text was read.
+        """
+        comparison, values = self._comparison, self._values
+        if comparison is None:
+            if self._sidecars.text is None or values is None:
+                return None
+            from ingest.hlo.text import read_hlo_text
+
+            file = self._paths["hlo"]
+            starts = range(0, len(values), _ROWS_AT_ONCE)
+            pieces = (value_lines(values.slice(start, _ROWS_AT_ONCE))[0] for start in starts)
+            lines = (line for piece in pieces for line in piece)
+            return implied_by_text(read_hlo_text(file, with_links=True), lines, self._dump, file)
+        comparison.finish()
+        if comparison.count:
+            return None
+        from ingest.hlo.proto import read_proto
+
+        proto = read_proto(self._paths["proto"], derive_lifetimes=True)
+        if proto.lifetimes is None:
+            note(self._dump.notices, proto.problems[-1:])
+        return Implied.by_proto(proto)
+
+    def add_implied(self) -> None:
+        """Add schedule and live ranges of a dump that does not print them."""
+        dump = self._dump
+        if dump.ranges_from or self._implied is None or self._implied.schedule is None:
+            return
+        schedule, ranges = self._implied.schedule, self._implied.ranges
+        assert self._values is not None  # they are sorted
+        dump.schedule_length = len(schedule)
+        for start in range(0, len(schedule), _ROWS_AT_ONCE):
+            where, batch = self._next(), Batch()
+            batch.add_schedule(where.run_no, start, schedule[start : start + _ROWS_AT_ONCE])
+            self.rows += where.write(batch)
+        rows = [row for row, id_ in enumerate(self._ids.tolist()) if id_ in ranges]
+        named = with_printed_index(self._values.take(pa.array(rows, pa.int64())))
+        starts, ends = (
+            pa.array([ranges[id_][at] for id_ in self._ids[rows].tolist()], pa.int64()) for at in (0, 1)
+        )
+        self._range_pieces.append(named.append_column("start", starts).append_column("end", ends))
+        dump.ranges_from = self._implied.origin
+        measure_ranges(dump, self.join(), self._paths["hlo" if self._comparison is None else "proto"])
+
+    def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
+        self._take(write_values(value_lines(values), used, self._sources_of(values), where), where)
+
+    def _occupancies(self) -> OccupancyColumns:
+        """Measure what each allocation holds; what is needed for that is given up."""
+        dump, values = self._dump, self._values
+        assert values is not None  # they are sorted
+        last_slots = np.full(len(values), NOT_RANGED)
+        if self._range_rows is not None and self._ranges is not None:
+            is_present = pc.is_valid(self._range_rows).to_numpy(zero_copy_only=False)
+            last_slots[self._range_rows.drop_null().to_numpy()] = self._ranges["end"].to_numpy()[is_present]
+        owners, sizes = (values[name].to_numpy() for name in ("allocation", "size"))
+        parameters = np.sort(np.asarray(self._parameters, np.int64))
+        placed = PlacedColumns(self._ids, owners, sizes, last_slots, parameters)
+        found = occupancy_columns(len(self._colors), placed, dump.intervals, dump.liveness)
+        self._values = dump.intervals = None
+        return found
+
+    def _write_ranges(self) -> None:
+        dump, table, rows = self._dump, self._ranges, self._range_rows
+        if dump.liveness is None or table is None or rows is None:
+            return
+        ids = pa.array(self._ids)
+        counted = 0
+        matcher = PeakMatcher(dump.peak)
+        for start in range(0, len(table), _ROWS_AT_ONCE):
+            where = self._next()
+            batch = Batch()
+            columns = [as_list(one) for one in table.slice(start, _ROWS_AT_ONCE).columns]
+            some = rows.slice(start, _ROWS_AT_ONCE)
+            is_present = pc.is_valid(some).to_numpy(zero_copy_only=False)
+            until = counted + int(is_present.sum())
+            shares = [spread(column[counted:until], is_present) for column in dump.liveness.shares()]
+            counted = until
+            batch.add_ranges(
+                where.run_no,
+                ids.take(some).to_pylist(),
+                columns,
+                matcher.match(*columns),
+                shares,
+            )
+            self.rows += where.write(batch)
+
+    def _sources_of(self, values: pa.Table) -> dict[str, Source]:
+        """Return what the HLO module says of the instructions of some values."""
+        known = self._sidecars.sources
+        if not known:
+            return {}
+        return {name: known[name] for name in values["name"].to_pylist() if name in known}
+
+    def _next(self) -> Where:
+        """Return where the next piece is written."""
+        self._pieces += 1
+        return self._where._replace(suffix=f"-{self._pieces:05d}")
+
+    def _submit(self, where: Where, scan: Callable[..., StagedPiece], *arguments: Any) -> None:
+        self._waiting.append((self._pool.submit(scan, *arguments), where))
+        self._take_until(self._in_flight)
+
+    def _take_until(self, left: int) -> None:
+        """Take pieces in order until no more than so many are awaited."""
+        while len(self._waiting) > left:
+            future, where = self._waiting[0]
+            piece = future.result()
+            self._waiting.popleft()
+            self._take(piece, where)
+
+    def _take(self, piece: StagedPiece, where: Where) -> None:
+        self.rows += piece.rows
+        self._colors.extend(piece.colors)
+        self._parameters.extend(piece.parameters)
+        if piece.ranges is not None:
+            self._range_pieces.append(piece.ranges)
+        if piece.values is not None:
+            self._value_pieces.append(piece.values)
+            if self._comparison is not None:
+                self._comparison.take_allocations(piece.headers)
+            if piece.used is not None:
+                self._write_values(piece.values.take(pc.sort_indices(piece.values["id"])), piece.used, where)
+        self.facts.add(piece.facts)
