@@ -177,12 +177,14 @@ def _alongside(lanes: list[_Lane]) -> list[_Lane]:
 
 def _say_once(lanes: list[_Lane]) -> tuple[list[str], list[_Lane]]:
     """Take off what all rows share; return the lines that say it, and the columns that remain."""
-    alike, unknown, kept = [], [], []
+    alike, zero, unknown, kept = [], [], [], []
     for lane in lanes:
         same = len(lane.cells) > 1 and len(set(lane.cells)) == 1
         minor = lane.column.rank is None or lane.column.name in _ALONGSIDE
         if same and lane.cells[0] == "-":
             unknown.append(lane.label)
+        elif same and minor and lane.cells[0] == "0 B":
+            zero.append(lane.label)
         elif same and minor and len(lane.cells[0]) <= _COMFORTABLE[Kind.PROSE]:
             alike.append(f"{lane.label} {lane.cells[0]}")
         else:
@@ -192,6 +194,8 @@ def _say_once(lanes: list[_Lane]) -> tuple[list[str], list[_Lane]]:
     caption = []
     if alike:
         caption.append("all rows: " + ", ".join(alike))
+    if zero:
+        caption.append("zero: " + ", ".join(zero))
     if unknown:
         caption.append("not known: " + ", ".join(unknown))
     for lane in kept:

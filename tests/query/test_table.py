@@ -84,6 +84,17 @@ def test_a_column_without_any_cell_takes_no_room() -> None:
     assert lay_out(named, rows[:1], 62).caption == ()
 
 
+def test_sizes_that_are_zero_in_all_rows_are_named_together() -> None:
+    """Apart from what all rows share: they say what there is none of."""
+    named = [*columns("value"), ResultColumn("fused_bytes", "BIGINT"), ResultColumn("user_bytes", "BIGINT")]
+    rows = [(*row, "0 B", "0 B") for row in ROWS]
+    assert lay_out(named, rows, 62).caption[:2] == (
+        "all rows: run_id 7, module jit_step, color 0",
+        "zero: fused_bytes, user_bytes",
+    )
+
+
+
 def test_bars_are_drawn_where_key_columns_leave_room() -> None:
     """A bar is whole or not there; its number stays right."""
     assert "███▎     54.2%" in table(400).lines[2]
