@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -10,6 +11,11 @@ from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
 from ingest.cli.terminal import DATABASE_OPTION
 from ingest.errors import UsageError
+
+_STEPS: Final = 5
+"""Pieces of advice that a page has; `xbuf advise` has all."""
+_LEAST: Final = 1000
+"""A step that spares less than this part of the peak is not looked at."""
 
 
 @click.command()
@@ -39,6 +45,7 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     from ingest.database.scope import narrowed
     from ingest.query.output import write_bytes
     from ingest.query.references import resolve_one
+    from ingest.report.advice import read_advice
     from ingest.report.compared import compare_runs
     from ingest.report.data import read_details
     from ingest.report.page import write_page
@@ -48,4 +55,8 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
         with narrowed(connection, set(runs)):
             details = [read_details(connection, run) for run in runs]
             comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
-    write_bytes(write_page(details, comparison).encode(), output, database=database)
+            advice = [
+                read_advice(connection, figures.run_id, _STEPS, (figures.peak_bytes or 0) // _LEAST)
+                for figures in (one.picture.figures for one in details)
+            ]
+    write_bytes(write_page(details, comparison, advice).encode(), output, database=database)

@@ -16,6 +16,7 @@ from ingest.query.catalog import shipped
 from ingest.query.cells import human_bytes
 from ingest.query.header import Value
 from ingest.query.run import bind, sql_text
+from ingest.report.advice import MEANINGS, UNKNOWN, Advice
 from ingest.report.compared import Comparison
 from ingest.report.data import USES_SHOWN, Figures, RunDetails, statement
 from ingest.report.payload import pack_runs
@@ -43,8 +44,14 @@ _NOTICES: Final = 200
 """Notices that a page lists of one run; a damaged protobuf can lead to 1,000 of each kind."""
 
 
-def write_page(runs: Sequence[RunDetails], comparison: Comparison | None = None) -> str:
-    """Write the page of one run, or of two with what changed from the first to the second."""
+def write_page(
+    runs: Sequence[RunDetails], comparison: Comparison | None = None, advice: Sequence[Advice] = ()
+) -> str:
+    """Write the page of one run, or of two with what changed from the first to the second.
+
+    Args:
+        advice: of each run, in their order; none leaves it out.
+    """
     modules = [display(run.picture.figures.module) for run in runs]
     style, script = _asset("report.css"), _script()
     # The policy lets this script and this style work, and keeps the page from loading anything at all.
@@ -59,6 +66,7 @@ def write_page(runs: Sequence[RunDetails], comparison: Comparison | None = None)
         style=style,
         figures=_headings(runs),
         picture="\n".join(_static(run) for run in runs),
+        advice="".join(_advice(one, letter) for one, letter in zip(advice, _letters(advice), strict=True)),
         notices="".join(_notices(run) for run in runs),
         sql=_statements(runs),
         data=pack_runs(runs, comparison),
@@ -67,9 +75,12 @@ def write_page(runs: Sequence[RunDetails], comparison: Comparison | None = None)
 
 
 def _headings(runs: Sequence[RunDetails]) -> str:
-    letters = ("",) if len(runs) == 1 else ("A: ", "B: ")
-    headings = "".join(_heading(run, letter) for run, letter in zip(runs, letters, strict=True))
+    headings = "".join(_heading(run, letter) for run, letter in zip(runs, _letters(runs), strict=True))
     return f'<div class="runs">{headings}</div>'
+
+
+def _letters(runs: Sequence[object]) -> Sequence[str]:
+    return ("A: ", "B: ") if len(runs) == 2 else ("",) * len(runs)
 
 
 def _heading(run: RunDetails, letter: str) -> str:
@@ -116,6 +127,33 @@ def _static(run: RunDetails) -> str:
         return draw_svg(run.picture, scale=1, alone=False)
     number = run.picture.figures.run_id
     return f"<p>The dump of run {number} has no live ranges, so there is nothing to draw over time.</p>"
+
+
+def _advice(advice: Advice, letter: str) -> str:
+    """List the most helpful steps as a table, what their words mean as tips."""
+    title = f"<h2>{letter}What would lower the peak</h2>"
+    if not advice.steps:
+        none = "No step that was looked for lowers it by itself."
+        return f'<section class="advice">{title}<p class="hint">{none}</p></section>'
+    rows = "".join(
+        f'<tr><td class="number">{_size(step.saves_bytes)} ({step.percent:.1f} %)</td>'
+        f'<td class="number">{escape(step.lowers)} {_size(step.after_bytes)}</td>'
+        f'<td title="{escape(MEANINGS[step.advice])}">{escape(step.advice)}</td>'
+        + "".join(
+            f'<td class="text" title="{text}">{text}</td>'
+            for text in (escape(display(text or "")) for text in (step.owner, step.largest, step.reason))
+        )
+        + "</tr>"
+        for step in advice.steps
+    )
+    heads = '<th scope="col" class="number">saves</th><th scope="col" class="number">after</th>' + "".join(
+        f'<th scope="col">{name}</th>' for name in ("advice", "where", "largest", "because")
+    )
+    return (
+        f'<section class="advice">{title}<div class="changes-frame" tabindex="0"><table class="changes">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f'<p class="hint">{escape(UNKNOWN)}</p></section>'
+    )
 
 
 def _notices(run: RunDetails) -> str:

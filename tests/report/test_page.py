@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from ingest.cli.report import report
 from ingest.errors import UsageError
 from ingest.report import payload
+from ingest.report.advice import Advice, Step
 from ingest.report.columns import Columns
 from ingest.report.compared import compare_runs
 from ingest.report.curve import live_curve
@@ -95,6 +96,26 @@ def hostile(details: RunDetails) -> RunDetails:
         frames=[replace(frame, function=HOSTILE, file=HOSTILE) for frame in details.frames],
         notices=[replace(notice, kind=HOSTILE, message=HOSTILE, file=HOSTILE) for notice in details.notices],
     )
+
+
+def advise(text: str) -> Advice:
+    """Make an advice of one step with this text in every place that a dump fills."""
+    step = Step("recompute", text, 2, 3 << 20, 12.5, 4 << 20, 21 << 20, "peak", text, text, text, text)
+    return Advice({}, (step,), (), 0)
+
+
+def test_the_page_says_what_would_lower_the_peak(largest: RunDetails) -> None:
+    """With what each step saves and what shows it; of two runs for each."""
+    one = write_page([largest], advice=[advise("train.py:52")])
+    assert "<h2>What would lower the peak</h2>" in one
+    assert '<td class="number">3.00 MiB (12.5 %)</td><td class="number">peak 21.00 MiB</td>' in one
+    assert '<td class="text" title="train.py:52">train.py:52</td>' in one
+    two = write_page([largest, largest], advice=[advise("a.py:1"), Advice({}, (), (), 0)])
+    assert re.findall(r"<h2>(.: What[^<]*)</h2>", two) == [
+        "A: What would lower the peak", "B: What would lower the peak",
+    ]  # fmt: skip
+    assert "No step that was looked for lowers it by itself." in two
+    assert "would lower the peak" not in write_page([largest])
 
 
 def test_columns_hold_what_was_put_in() -> None:
@@ -170,8 +191,8 @@ def test_a_page_may_load_nothing(largest: RunDetails) -> None:
 
 def test_no_text_of_a_dump_becomes_markup(largest: RunDetails) -> None:
     """Hostile names change no element: the page has those of the same run with plain names."""
-    expected = _Elements(write_page([largest]))
-    found = _Elements(write_page([hostile(largest)]))
+    expected = _Elements(write_page([largest], advice=[advise("train.py:52")]))
+    found = _Elements(write_page([hostile(largest)], advice=[advise(HOSTILE)]))
     assert [name for name, _ in found.tags] == [name for name, _ in expected.tags]
     [title] = found.texts["title"]
     assert title.startswith("\"'/><script>alert(1)")
@@ -190,6 +211,7 @@ def test_report_takes_one_run_or_two(demonstration: duckdb.DuckDBPyConnection, t
     assert not page.exists()
     assert CliRunner().invoke(report, ["4", "5", "--db", path, "-o", str(page)]).exit_code == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
+    assert page.read_text().count("What would lower the peak</h2>") == 2
 
 
 def browse(
