@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 import weakref
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Database", "RejectedWarning", "check_loaded", "open"]
 
+_WITH_THREADS: Final = ("jax", "tensorflow", "torch")
+"""What starts threads: a forked process could wait for ever for a lock that one of them held."""
 _RUNS: Final = """
 SELECT run_id, coalesce(module_name, stem) AS module, backend, peak_bytes, resident_peak_bytes, total_bytes
 FROM runs
@@ -178,7 +181,8 @@ def open(path: Paths, *, labels: Labels = (), jobs: int | None = None) -> Databa
     Args:
         path: a database file; or directories and files of dumps, one or several, as for `xbuf-ingest`.
         labels: put on the runs of dumps.
-        jobs: worker processes for dumps; by default one for each core.
+        jobs: worker processes for dumps, 0 for none; by default one for each core, and none where JAX,
+            TensorFlow or PyTorch are imported, whose threads forbid to fork.
 
     Raises:
         UsageError: there is no such path, or no dump.
@@ -217,6 +221,8 @@ def _import(paths: Sequence[str], labels: Labels, jobs: int | None) -> Database:
     folder = tempfile.mkdtemp(prefix="xbuf-")
     try:
         path = os.path.join(folder, "xbuf.duckdb")
+        if jobs is None and not sys.modules.keys().isdisjoint(_WITH_THREADS):
+            jobs = 0
         check_loaded(import_dumps(paths, path, labels=labels, jobs=jobs), paths)
         return Database(path, folder=folder)
     except BaseException:

@@ -135,8 +135,8 @@ def import_programs(
             with open(os.path.join(dumps, program.file_name(number)), "xb") as out:
                 out.write(program.proto)
         path = os.path.join(folder, "xbuf.duckdb") if database is None else database
-        # Without workers: to fork a process of which JAX has threads is not safe.
-        check_loaded(import_dumps(dumps, path, labels=labels, jobs=1), [dumps])
+        # Without workers: JAX has threads, and a process that has them must not be forked.
+        check_loaded(import_dumps(dumps, path, labels=labels, jobs=0), [dumps])
         shutil.rmtree(dumps)
         loaded = Database(path, folder=folder if database is None else None)
         runs = loaded.connection.execute(

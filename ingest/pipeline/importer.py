@@ -133,7 +133,8 @@ def import_dumps(
             are text. A key has one value, and the old one goes.
         label_from: regular expression that is searched in the directory and stem of every dump that is found;
             its named groups are labels too. `labels` win over it.
-        jobs: worker processes; by default one for each core that this process may use.
+        jobs: worker processes; by default one for each core that this process may use. With 0 this process
+            reads all itself: one in which JAX has threads must not be forked.
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
         dry_run: only report what would be read; nothing is written.
@@ -177,7 +178,7 @@ def import_dumps(
                 follow_symlinks=follow_symlinks,
                 select=select,
             )
-            run.read(jobs or default_jobs())
+            run.read(default_jobs() if jobs is None else jobs)
             run.load()
             if run.failure is not None:
                 raise run.failure

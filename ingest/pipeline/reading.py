@@ -70,7 +70,7 @@ def read_tasks(
     Args:
         tasks: sets to read.
         journal: of this import.
-        jobs: worker processes.
+        jobs: worker processes, or 0.
         outcome: what becomes of the sets is added.
         suspects: sets that something was lost with, in this import and those before.
         rehash: try suspects again that were to be rejected.

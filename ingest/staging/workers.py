@@ -57,7 +57,7 @@ def stage_tasks(
     Args:
         tasks: the sets to stage.
         parts: where the parts go.
-        jobs: worker processes.
+        jobs: worker processes; 0 for none, where this process must not be forked.
         meanwhile: called once in a thread, while the workers stage.
 
     Raises:
@@ -68,10 +68,11 @@ def stage_tasks(
     from ingest.staging.stage import is_large, stage_sets
 
     take_slot(parts.at_hand, 0)
-    large = [task for task in tasks if is_large(task.dump_set)]
-    if not large and sum(map(_size, tasks)) <= INLINE_BYTES:
+    large = [task for task in tasks if jobs and is_large(task.dump_set)]
+    if not large and (not jobs or sum(map(_size, tasks)) <= INLINE_BYTES):
         jobs = 1
-    chunks = list(_chunks([task for task in tasks if not is_large(task.dump_set)], jobs))
+    small = tasks if not large else [task for task in tasks if not is_large(task.dump_set)]
+    chunks = list(_chunks(small, jobs))
     if not large and (jobs == 1 or len(chunks) == 1):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
         with ThreadPoolExecutor(1) as thread:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -45,6 +46,15 @@ def test_dumps_answer_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert Path(database.path).is_relative_to(tmp_path)
     database.close()
     assert list(tmp_path.glob("xbuf-*/*")) == []
+
+
+def test_a_process_with_threads_of_jax_is_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for a dump that is large enough for workers."""
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    monkeypatch.setattr("ingest.staging.stage.LARGE_BYTES", 1000)
+    monkeypatch.delattr("os.fork")
+    with xbuf.open(PROTO) as opened:
+        assert opened.run("jit_cd").peak().live_bytes == 12317
 
 
 def test_a_temporary_database_that_nobody_closes_goes_when_it_is_forgotten(database: Path) -> None:
