@@ -2,6 +2,7 @@
 
 XbufError                    3
 ├── UsageError               2   the command line asks for something impossible
+├── SourceError              3   what a URL names cannot be read
 ├── DatabaseError            3   the database cannot be used
 │   ├── DatabaseLocked       3   another process holds it
 │   ├── DatabaseTooNew       3   written by a newer xbuf
@@ -20,6 +21,7 @@ __all__ = [
     "DumpError",
     "ExitCode",
     "NotADatabase",
+    "SourceError",
     "UsageError",
     "XbufError",
 ]
@@ -49,6 +51,10 @@ class UsageError(XbufError):
     """The command line asks for something impossible."""
 
     exit_code = ExitCode.USAGE
+
+
+class SourceError(XbufError):
+    """What a URL names cannot be read: the store is away or refuses, or what reads it is not installed."""
 
 
 class DatabaseError(XbufError):

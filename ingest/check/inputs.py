@@ -15,6 +15,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
 from ingest.query.references import is_number, is_selection, resolve
+from ingest.source.kinds import is_url
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,7 +48,7 @@ def are_paths(what: Sequence[str]) -> bool:
     Raises:
         UsageError: both are.
     """
-    paths = [name for name in what if not is_selection(name) and os.path.lexists(name)]
+    paths = [name for name in what if is_url(name) or (not is_selection(name) and os.path.lexists(name))]
     if paths and len(paths) < len(what):
         other = next(name for name in what if name not in paths)
         raise UsageError(

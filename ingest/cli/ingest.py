@@ -15,6 +15,7 @@ from ingest.cli.streams import OutputError, echo, flush_stdout, say
 from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, LABEL, WAIT_OPTION, run
 from ingest.cli.words import Words
 from ingest.errors import ExitCode, XbufError
+from ingest.source.kinds import without_secrets
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
@@ -69,6 +70,14 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Exit with 1 when there is no dump to load: none was found, or all were rejected.",
 )
+@click.option(
+    "--source-timeout",
+    type=click.FloatRange(0),
+    default=3600,
+    show_default=True,
+    metavar="SECONDS",
+    help="For all that is read at URLs; what was read by then is loaded. 0 for no limit.",
+)
 @FOLLOW_OPTION
 @click.option(
     "--no-hlo", is_flag=True, help="Read only the texts of dumps: no HLO text, protobuf or profile."
@@ -101,6 +110,7 @@ def ingest(
     publish: str | None,
     max_rejects: int,
     fail_if_empty: bool,
+    source_timeout: float,
     follow_symlinks: bool,
     no_hlo: bool,
     watch: bool,
@@ -111,12 +121,14 @@ def ingest(
 ) -> int:
     """Load XLA buffer-assignment dumps into a DuckDB database.
 
-    PATHS are directories, searched whole, and files: dumps, protobufs (*.hlo.pb) and profiles (*.xplane.pb).
-    What the database already holds is not read again.
+    PATHS are directories, searched whole, files (dumps, protobufs *.hlo.pb, profiles *.xplane.pb), archives
+    (*.zip, *.tar, *.tar.gz, *.tar.zst, *.tar.xz) and URLs of these (s3://, gs://, az://, https://). What the
+    database already holds is not read again. docs/sources.md has more.
 
     \b
-    Example:
+    Examples:
       xbuf-ingest /tmp/xla_dump --label jax=0.10.2
+      xbuf-ingest s3://team/nightly https://ci.example/run-17/dumps.tar.zst artifacts.zip
     """
     if watch and dry_run:
         raise click.UsageError("--watch imports; --dry-run does not: give one of them")
@@ -129,6 +141,7 @@ def ingest(
         "replace_runs": replace,
         "wait_seconds": wait,
         "publish": publish,
+        "source_timeout": source_timeout,
         "on_event": _log_json if log_format == "json" else words,
     }
     search = _Search(paths, database, not no_hlo, follow_symlinks)
@@ -191,7 +204,7 @@ def _watch(search: _Search, options: ImportOptions, quiet: bool) -> Iterator[Imp
     notice = "stopping: one last look (once more to end at once)\n" if is_talkative else ""
     with stopping(notice) as pause:
         if is_talkative:
-            say(f"watching {', '.join(search.paths)}; Ctrl-C ends it")
+            say(f"watching {without_secrets(', '.join(search.paths))}; Ctrl-C ends it")
         yield from watch(
             search.paths,
             search.database,

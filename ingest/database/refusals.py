@@ -9,6 +9,7 @@ from typing import NamedTuple
 import duckdb
 
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
+from ingest.source.kinds import without_secrets
 
 __all__ = ["command_line", "explain"]
 
@@ -127,5 +128,5 @@ def command_line(pid: int) -> str | None:
             words = file.read(4096).split(b"\0")
     except OSError:
         return None
-    command = " ".join(os.fsdecode(word) for word in words if word)
+    command = without_secrets(" ".join(os.fsdecode(word) for word in words if word))
     return command if len(command) <= _COMMAND_CHARACTERS else command[: _COMMAND_CHARACTERS - 1] + "…"

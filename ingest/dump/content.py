@@ -18,16 +18,12 @@ from typing import IO, Final, NamedTuple, cast
 from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
+from ingest.source.limits import BOMB_BYTES, BOMB_TIMES
 from ingest.source.local import source_of
 from ingest.source.source import OpenFile, PathIn
 
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of a block; a worker takes 70 MB for a block with many rows."""
-
-BOMB_BYTES: Final = 256 << 20
-BOMB_TIMES: Final = 300
-"""A compressed file that stands for more than so many bytes, and for so many times its own, is refused: dumps
-of 278 MB are 15 to 60 times as large as their compressed copies."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 _MAGIC_BYTES: Final = 4

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Collection, Container, Sequence
 from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 from ingest.arguments import Paths, as_paths
 from ingest.display import display
@@ -18,8 +19,12 @@ from ingest.dump.grouping import Grouping
 from ingest.dump.names import split_member
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import UsageError
+from ingest.source.kinds import is_elsewhere, is_url
 from ingest.source.local import is_of_kernel, open_folder
 from ingest.source.local_folder import LocalFolder
+
+if TYPE_CHECKING:
+    from ingest.dump.elsewhere import Listings
 
 __all__ = ["check_paths", "discover"]
 
@@ -30,8 +35,10 @@ def discover(
     known: Container[tuple[str, str]] = frozenset(),
     proto_alone: bool = False,
     follow_symlinks: bool = False,
+    listings: Listings | None = None,
+    deadline: float | None = None,
 ) -> Discovery:
-    """Find the dump sets in directories, at any depth, and of files given by name.
+    """Find the dump sets in directories, at any depth, of files given by name, in archives and at URLs.
 
     A file given by name brings the other members of its set. A directory may be given by a link; links in it
     are followed where they lead to below one of the directories given (those of the files given included),
@@ -45,15 +52,22 @@ def discover(
         proto_alone: also return sets of a protobuf without a primary file (those of other texts without one
             are problems), and each profile as a set with one member, of the role `profile`.
         follow_symlinks: follow links wherever they lead.
+        listings: what is known of archives; takes what is found out.
+        deadline: when to give up at URLs, in seconds of `time.time`; None for never.
 
     Raises:
         TypeError: `paths` are no paths.
         UsageError: a path does not exist.
+        SourceError: what a URL names cannot be read.
     """
     roots: list[str] = []
     named: dict[str, set[str]] = {}
     problems: list[Problem] = []
+    elsewhere: list[str] = []
     for text in as_paths(paths):
+        if is_elsewhere(text):
+            elsewhere.append(text)
+            continue
         mode = _mode(text)
         if stat.S_ISDIR(mode):
             roots.append(os.path.realpath(text))
@@ -68,6 +82,17 @@ def discover(
     for directory in sorted(named):
         if directory not in search.entered_paths:
             search.enter(directory, named[directory], only_named=True)
+    if elsewhere:
+        # Imported here: what reads archives takes longer to import than most searches take.
+        from ingest.dump.elsewhere import Elsewhere
+        from ingest.dump.elsewhere import Listings as NoListings
+
+        far = Elsewhere(listings or NoListings(), deadline)
+        for text in elsewhere:
+            far.add(text)
+        far.find(known, proto_alone)
+        search.sets += far.sets
+        search.problems += far.problems
     by_path = attrgetter("path")
     return Discovery(
         tuple(sorted(search.sets)),
@@ -77,9 +102,14 @@ def discover(
 
 
 def check_paths(paths: Sequence[str]) -> None:
-    """Raise UsageError, as `discover` does, when one of the paths does not exist."""
+    """Raise UsageError, as `discover` does, when a path does not exist, or a URL is none."""
     for path in paths:
-        _mode(path)
+        if is_url(path):
+            from ingest.source.address import parse_url
+
+            parse_url(path)
+        else:
+            _mode(path)
 
 
 def _mode(path: str) -> int:

@@ -13,6 +13,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
+from ingest.source.kinds import place_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -128,7 +129,7 @@ def _where(selection: Selection, now: datetime) -> tuple[str, dict[str, Any]]:
         conditions.append("r.import_id = $import_id")
         values["import_id"] = selection.import_id
     if selection.directory is not None:
-        directory = display(os.path.realpath(selection.directory))
+        directory = display(place_of(selection.directory))
         conditions.append("(r.dump_dir = $directory OR starts_with(r.dump_dir, $below))")
         values["directory"], values["below"] = directory, directory.rstrip("/") + "/"
     for number, (key, value) in enumerate(selection.labels):

@@ -34,6 +34,7 @@ from ingest.errors import (
     DatabaseTooNew,
     ExitCode,
     NotADatabase,
+    SourceError,
     XbufError,
 )
 from ingest.events import (
@@ -66,7 +67,15 @@ from ingest.pipeline.journal import (
 )
 from ingest.pipeline.labels import Labelling, lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
-from ingest.pipeline.plan import Select, as_reject, find_sets, plan_only, plan_tasks, search_events
+from ingest.pipeline.plan import (
+    Select,
+    as_reject,
+    find_sets,
+    plan_only,
+    plan_tasks,
+    search_events,
+    shown_names,
+)
 from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.recorded import find_recorded
@@ -90,6 +99,8 @@ if TYPE_CHECKING:
 __all__ = ["ImportSummary", "Progress", "import_dumps"]
 
 
+SOURCE_SECONDS: Final = 3600.0
+"""For all that an import reads at URLs; what was read by then is loaded, and the next import goes on."""
 STEP_SECONDS: Final = 20.0
 """Time after which what is staged is loaded, while more is being read."""
 
@@ -121,6 +132,7 @@ def import_dumps(
     wait_seconds: float = 5.0,
     publish: str | os.PathLike[str] | None = None,
     select: Select | None = None,
+    source_timeout: float = SOURCE_SECONDS,
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> ImportSummary:
@@ -142,6 +154,7 @@ def import_dumps(
         follow_symlinks: follow links also where they lead out of the directories given.
         wait_seconds: how long to wait for another import, and for a process that writes to the database.
         publish: read-only snapshot to bring up to date at the end.
+        source_timeout: seconds for all that is read at URLs; 0 for no limit.
         select: what of all that is found is to be imported; nothing else is looked at or reported.
         progress: called now and then.
         on_event: called with everything that a log should hold, as it happens.
@@ -149,6 +162,7 @@ def import_dumps(
     Raises:
         TypeError: `paths`, `labels` or `label_from` are something else.
         UsageError: a path does not exist, or `label_from` is no regular expression with a named group.
+        SourceError: what a URL names could not be read; what was read until then is loaded.
         DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
             the next import.
         DatabaseError: the database cannot be used; nothing is lost.
@@ -159,7 +173,8 @@ def import_dumps(
     labelling = Labelling(as_labels(labels), as_pattern(label_from))
     target = os.path.abspath(os.fspath(database))
     emit = on_event or (lambda _: None)
-    emit(ImportStarted(target, tuple(map(display, names)), VERSION))
+    emit(ImportStarted(target, shown_names(names), VERSION))
+    deadline = time.time() + source_timeout if source_timeout else None
     run = _Import(target, wait_seconds, progress or (lambda _: None), emit)
     try:
         check_paths(names)
@@ -167,7 +182,9 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target, os.fspath(publish))
         if dry_run:
-            return plan_only(names, target, rehash, read_hlo, follow_symlinks, select, started, emit)
+            return plan_only(
+                names, target, rehash, read_hlo, follow_symlinks, select, deadline, started, emit
+            )
         with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
             run.prepare(
                 names,
@@ -177,6 +194,7 @@ def import_dumps(
                 read_hlo=read_hlo,
                 follow_symlinks=follow_symlinks,
                 select=select,
+                deadline=deadline,
             )
             run.read(default_jobs() if jobs is None else jobs)
             run.load()
@@ -247,6 +265,7 @@ class _Import:
         read_hlo: bool,
         follow_symlinks: bool,
         select: Select | None,
+        deadline: float | None,
     ) -> None:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
@@ -269,6 +288,8 @@ class _Import:
             follow_symlinks=follow_symlinks,
             profiles=self._profiles,
             select=select,
+            staging=self._staging,
+            deadline=deadline,
         )
         self._outcome.found = found.found
         recorded = find_recorded(records.open, found.sets, rehash=rehash)
@@ -286,7 +307,7 @@ class _Import:
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target,
-            list(map(display, names)),
+            shown_names(names),
             labelling,
             replace_runs=replace_runs,
             version=VERSION,
@@ -354,6 +375,8 @@ class _Import:
             )
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
+        except SourceError as error:
+            self.failure, status = error, "failed"
         except OSError as error:
             self.failure, status = reading_failed(self._target, error), "failed"
             self.failure.__cause__ = error

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ingest.display import display
 from ingest.dump.find import discover
@@ -21,9 +22,22 @@ from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
+from ingest.source.kinds import is_elsewhere, place_of, without_secrets
 from ingest.staging.task import Rejected, Task
 
-__all__ = ["Select", "as_reject", "find_sets", "plan_only", "plan_tasks", "search", "search_events"]
+if TYPE_CHECKING:
+    from ingest.dump.elsewhere import Listings
+
+__all__ = [
+    "Select",
+    "as_reject",
+    "find_sets",
+    "plan_only",
+    "plan_tasks",
+    "search",
+    "search_events",
+    "shown_names",
+]
 
 Select = Callable[[Discovery], Discovery]
 """Takes from what a search has found that which is to be imported."""
@@ -35,6 +49,8 @@ def search(
     *,
     read_hlo: bool,
     follow_symlinks: bool,
+    listings: Listings | None = None,
+    deadline: float | None = None,
 ) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage, a profile is one.
 
@@ -44,7 +60,14 @@ def search(
         read_hlo: with the sidecar files of the dumps.
         follow_symlinks: follow links also where they lead out of the directories given.
     """
-    found = discover(names, known=known, proto_alone=read_hlo, follow_symlinks=follow_symlinks)
+    found = discover(
+        names,
+        known=known,
+        proto_alone=read_hlo,
+        follow_symlinks=follow_symlinks,
+        listings=listings,
+        deadline=deadline,
+    )
     sets = [
         one if read_hlo else _without_sidecars(one)
         for one in found.sets
@@ -61,6 +84,8 @@ def find_sets(
     follow_symlinks: bool,
     profiles: Profiles,
     select: Select | None = None,
+    staging: Path | None = None,
+    deadline: float | None = None,
 ) -> Discovery:
     """Find the dump sets as `search` does, with the modules of profiles in the place of these.
 
@@ -71,14 +96,37 @@ def find_sets(
         follow_symlinks: follow links also where they lead out of the directories given.
         profiles: reads profiles, or knows what they hold.
         select: what of it is wanted; None for all.
+        staging: the folder that keeps what lies in archives; None to write nothing.
+        deadline: when to give up at URLs, in seconds of `time.time`; None for never.
     """
-    roots = [name if os.path.isdir(name) else os.path.dirname(name) or os.curdir for name in names]
-    renamed = RenamedFiles(records.open, [os.path.realpath(root) for root in roots])
-    found = search(names, renamed, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
+    renamed = RenamedFiles(records.open, list(map(_root, names)))
+    listings = None
+    if any(map(is_elsewhere, names)):
+        # Imported here: what reads archives takes longer to import than most searches take.
+        from ingest.pipeline.listings import KeptListings
+
+        listings = KeptListings(staging or records.staging, may_write=staging is not None)
+    found = search(
+        names,
+        renamed,
+        read_hlo=read_hlo,
+        follow_symlinks=follow_symlinks,
+        listings=listings,
+        deadline=deadline,
+    )
+    if listings is not None:
+        listings.keep()
     if select is not None:
         found = select(found)
     sets = [one for one in found.sets if one.members[0].role == PROFILE]
     return _with_modules(found, sets, profiles) if sets else found
+
+
+def _root(name: str) -> str:
+    """Return the folder, archive or URL in which a name finds dumps."""
+    if is_elsewhere(name) or os.path.isdir(name):
+        return place_of(name)
+    return os.path.realpath(os.path.dirname(name) or os.curdir)
 
 
 def _with_modules(found: Discovery, sets_of_profiles: Sequence[DumpSet], profiles: Profiles) -> Discovery:
@@ -116,6 +164,11 @@ def _with_modules(found: Discovery, sets_of_profiles: Sequence[DumpSet], profile
     )
 
 
+def shown_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return paths and URLs as they may be shown and stored."""
+    return tuple(display(without_secrets(name)) for name in names)
+
+
 def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task], int]:
     """Return a task for each set that must be read, and how many need not be."""
     changed = [number for number in range(len(sets)) if number not in recorded.unchanged]
@@ -130,7 +183,7 @@ def _nothing_found(names: Sequence[str]) -> NothingFound:
     texts = ", ".join(f"*{ending}" for role in TEXT_ROLES for ending in ROLES[role])
     protos = ", ".join(f"*{ending}" for ending in (*ROLES["proto"], *PROFILES))
     return NothingFound(
-        tuple(map(display, names)),
+        shown_names(names),
         f"no dump found; looked for {texts} (plain or {', '.join(TEXT_COMPRESSIONS)}), {protos},"
         " and files whose first line is 'BufferAssignment:'. XLA writes the texts with"
         " XLA_FLAGS=--xla_dump_to=DIR, and --xla_dump_hlo_as_text where another format is asked for;"
@@ -168,6 +221,7 @@ def plan_only(
     read_hlo: bool,
     follow_symlinks: bool,
     select: Select | None,
+    deadline: float | None,
     started: float,
     emit: Callable[[Event], None],
 ) -> ImportSummary:
@@ -180,6 +234,7 @@ def plan_only(
         follow_symlinks=follow_symlinks,
         profiles=Profiles(Path(staging_folder(target)), may_write=False),
         select=select,
+        deadline=deadline,
     )
     tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -101,14 +101,17 @@ def read_tasks(
 
     if hopeless:
         take(len(hopeless), give_up(hopeless))
-    for count, staged in stage_tasks(plain, parts, jobs, meanwhile):
-        take(count, staged)
+    for group in _groups(plain):
+        for count, staged in stage_tasks(group, parts, jobs, meanwhile):
+            take(count, staged)
+        meanwhile = _nothing
     if outcome.unfinished:
         time.sleep(RETRY_SECONDS)
         again, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
         done -= len(again)
-        for count, staged in stage_tasks(again, parts, jobs):
-            take(count, staged)
+        for group in _groups(again):
+            for count, staged in stage_tasks(group, parts, jobs):
+                take(count, staged)
     if alone:
         load_step(True)
     for task in list(alone):
@@ -119,6 +122,19 @@ def read_tasks(
         else:
             suspects.read(task.dump_set)
         take(1, staged)
+
+
+def _groups(tasks: Sequence[Task]) -> Iterable[Sequence[Task]]:
+    """Return the tasks in groups: those in archives with their content, as much as there is room for."""
+    if all(task.dump_set.source is None for task in tasks):
+        return [tasks]
+    from ingest.pipeline.unpack import unpacked
+
+    return unpacked(tasks)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _found_again(task: Task) -> Task:

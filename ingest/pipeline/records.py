@@ -23,6 +23,7 @@ class Records:
 
     Attributes:
         locked: a writer has the database, so that what the last write noted stands in for it.
+        staging: the staging folder of the database.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Records:
             open_to_read: opens the database in place of `open_database(read_only=True)`.
         """
         self.locked = False
+        self.staging = staging_folder(database)
         self._database = database
         self._parts = parts
         self._open_to_read = open_to_read or _open_to_read
@@ -54,7 +56,7 @@ class Records:
         if os.path.exists(self._database):
             if (connection := self.open_database()) is not None:
                 yield connection
-            elif (manifest := open_manifest(staging_folder(self._database))) is not None:
+            elif (manifest := open_manifest(self.staging)) is not None:
                 yield manifest
         if self._parts:
             import duckdb

@@ -17,7 +17,6 @@ run of each dump counts.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
+from ingest.source.kinds import place_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -103,7 +103,7 @@ def resolve(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[int, ...]
         among = list(resolve(connection, rest))
         where = "SELECT max(run_id) FROM runs WHERE coalesce(module_name, stem) = $name AND run_id IN $among"
         return _some(connection, text, f"{where} HAVING count(*) > 0", name=name, among=among)
-    whole = display(os.path.realpath(text))
+    whole = display(place_of(text))
     end = "/" + text.strip("/")
     return _some(connection, text, _BY_PATH, whole=whole, end=end, below=whole.rstrip("/") + "/")
 

@@ -69,6 +69,7 @@ _LATEST: Final = 2**63 - 1
 class LocalFiles:
     """The files of this machine; a path is absolute, or relative to the working directory."""
 
+    is_far = False
     rereads_ranges = True
 
     def open(self, path: str, found: Status | None = None) -> OpenFile:

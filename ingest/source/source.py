@@ -79,6 +79,10 @@ class Source(Protocol):
     """
 
     @property
+    def is_far(self) -> bool:
+        """Whether only processes of their own may read it: see `ingest.source.apart`."""
+
+    @property
     def rereads_ranges(self) -> bool:
         """Whether to read a part of a file again costs no more than to hand it to another process."""
 

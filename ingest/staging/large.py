@@ -12,6 +12,7 @@ from ingest.dump.content import BLOCK_BYTES
 from ingest.dump.driver import Driver
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet
+from ingest.errors import SourceError
 from ingest.staging.arrow_columns import ArrowColumns
 from ingest.staging.parts import seal
 from ingest.staging.pieces import Where
@@ -66,7 +67,7 @@ def stage_large(task: Task, part: str, pool: Executor, in_flight: int) -> Staged
             write_run_tables(unnamed, [run_row(task, dump)], file_rows(task, dump.sha256))
             seal(unnamed, part)
             result.add(Staged(loaded=1, rows=rows, part=part))
-    except (OSError, BrokenExecutor):
+    except (OSError, BrokenExecutor, SourceError):
         raise
     except Exception as error:
         return Staged(rejected=[internal(task.dump_set, error)])

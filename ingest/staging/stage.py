@@ -25,10 +25,11 @@ from ingest.dump.names import DumpName, parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
-from ingest.errors import DumpError
+from ingest.errors import DumpError, SourceError
 from ingest.source.local import status_of
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
+from ingest.staging.fetch import fetched, is_far
 from ingest.staging.implied import Implied, add_implied, implied_by_text
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.memory import release_freed
@@ -75,7 +76,7 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     result = Staged()
     try:
         large = _stage_together(tasks, part, result)
-    except (OSError, BrokenExecutor):
+    except (OSError, BrokenExecutor, SourceError):
         raise
     except Exception as error:
         shutil.rmtree(f"{part}.tmp", ignore_errors=True)
@@ -97,8 +98,11 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
     batch = Batch()
     runs: list[tuple[Any, ...]] = []
     files: list[tuple[Any, ...]] = []
-    for task in tasks:
+    for task in fetched(tasks, is_large):
         with reading(task.dump_set):
+            if is_far(task.dump_set) and is_large(task.dump_set):
+                large.append(task)
+                continue
             try:
                 parsed = parse_unless_unfinished(task, result, _parse_whole)
             except TooMuchText:
@@ -209,7 +213,7 @@ def parse_unless_unfinished(
         else:
             result.rejected.append(reject(error))
         return None
-    except (OSError, BrokenExecutor, TooMuchText):
+    except (OSError, BrokenExecutor, TooMuchText, SourceError):
         raise
     except Exception as error:
         result.rejected.append(internal(task.dump_set, error))
@@ -300,6 +304,8 @@ def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool
     """
     try:
         sidecars = read_sidecars(dump_set.paths(), derive_lifetimes=derive_lifetimes)
+    except SourceError:
+        raise
     except Exception as error:
         failure = internal(dump_set, error)
         message = f"sidecar files are left out: {failure.message}"

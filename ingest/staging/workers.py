@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Final
 
 from ingest.staging.at_hand import place_of, reading, take_slot
+from ingest.staging.fetch import is_far
 from ingest.staging.parts import Parts, remove_attempt
 from ingest.staging.task import Staged, Task
 
@@ -68,12 +69,15 @@ def stage_tasks(
     from ingest.staging.stage import is_large, stage_sets
 
     take_slot(parts.at_hand, 0)
-    large = [task for task in tasks if jobs and is_large(task.dump_set)]
-    if not large and (not jobs or sum(map(_size, tasks)) <= INLINE_BYTES):
+    # What is far away is read by workers only, and a large set of it by one.
+    far = bool(jobs) and any(is_far(task.dump_set) for task in tasks)
+    large = [task for task in tasks if jobs and is_large(task.dump_set) and not is_far(task.dump_set)]
+    if not large and (not jobs or (not far and sum(map(_size, tasks)) <= INLINE_BYTES)):
         jobs = 1
-    small = tasks if not large else [task for task in tasks if not is_large(task.dump_set)]
+    whole = {id(task) for task in large}
+    small = [task for task in tasks if id(task) not in whole] if large else tasks
     chunks = list(_chunks(small, jobs))
-    if not large and (jobs == 1 or len(chunks) == 1):
+    if not large and not far and (jobs == 1 or len(chunks) == 1):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
         with ThreadPoolExecutor(1) as thread:
             made = thread.submit(meanwhile)
@@ -112,7 +116,7 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
 
     result = Staged()
     with Workers(1, parts.at_hand) as pool:
-        if is_large(task.dump_set):
+        if is_large(task.dump_set) and not is_far(task.dump_set):
             result.add(_stage_large(task, parts, pool, 2))
         else:
             for _, staged in _stage_chunks([[task]], parts, pool, 1):

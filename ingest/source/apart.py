@@ -1,0 +1,82 @@
+"""Run a generator in a process of its own.
+
+What reads object stores keeps threads, and a process with these cannot be forked: its child waits for ever
+for threads that it has not. So the process of an import, whose workers are forked, never reads there itself.
+And a process can be ended when its time is up, whatever it waits for.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from typing import Any, Final, TypeVar
+
+from ingest.errors import SourceError
+
+__all__ = ["apart", "late"]
+
+_T = TypeVar("_T")
+_LOOK_SECONDS: Final = 0.5
+
+
+def apart(
+    make: Callable[..., Iterator[_T]], *arguments: Any, what: str, deadline: float | None
+) -> Iterator[_T]:
+    """Yield what a generator yields that another process runs; its errors are raised here.
+
+    Args:
+        make: makes the generator; it and the arguments are sent to the process where that is not forked.
+        arguments: for `make`.
+        what: what is read, for messages.
+        deadline: when to give up, in seconds of `time.time`; None for never.
+
+    Raises:
+        SourceError: the time is up, or the process was killed.
+    """
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    pipe, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_run, args=(theirs, make, arguments), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        while True:
+            while not pipe.poll(_LOOK_SECONDS):
+                if deadline is not None and time.time() > deadline:
+                    raise SourceError(
+                        f"{what}: was not read in time; see --source-timeout, or run again later"
+                    )
+            try:
+                kind, value = pipe.recv()
+            except EOFError:
+                raise SourceError(f"{what}: the process that read it was killed; run again") from None
+            if kind == "item":
+                yield value
+            elif kind == "error":
+                raise value
+            else:
+                return
+    finally:
+        process.kill()
+        process.join()
+        pipe.close()
+
+
+def late(what: str) -> SourceError:
+    """Return the error of what was not read in time."""
+    return SourceError(f"{what}: was not read in time; run again, or give it more with --source-timeout")
+
+
+def _run(pipe: Connection, make: Callable[..., Iterator[Any]], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        for item in make(*arguments):
+            pipe.send(("item", item))
+        pipe.send(("end", None))
+    except BrokenPipeError:
+        pass  # nobody wants more
+    except Exception as error:
+        pipe.send(("error", error))

@@ -1,0 +1,359 @@
+"""Read object stores (s3, gs, az) and web servers by obstore, which is imported when a URL is given.
+
+Each file is read in the version that was listed (`If-Match`), each request is tried again when the store
+fails, and no message has a word of the library's own: these quote URLs with their signatures.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import io
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from ingest.errors import SourceError
+from ingest.source.address import Address
+from ingest.source.apart import late
+from ingest.source.kinds import is_archive
+from ingest.source.source import OpenFile, Status
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+__all__ = ["INSTALL", "AtUrl", "Objects", "look_up", "require_obstore", "start_of"]
+
+INSTALL: Final = "pip install 'xbuf[remote]'"
+TRIALS: Final = 6
+FIRST_PAUSE: Final = 0.2
+"""Seconds before the second trial; each pause after it is twice as long, and up to half of it by chance."""
+REQUEST_SECONDS: Final = 60
+"""For one request, with its answer."""
+CONNECT_SECONDS: Final = 10
+RANGE_BYTES: Final = 4 << 20
+"""Read at once: 70 kB/s are enough to be in time."""
+AT_ONCE: Final = 16
+"""Requests of one process at the same time."""
+_PAGE: Final = 1000
+
+_T = TypeVar("_T")
+_STATUS: Final = re.compile(r"status(?: code)?:?\s+\"?(\d{3})|\b(\d{3}) [A-Z][a-z]+ ?[A-Z]?")
+
+
+def require_obstore() -> None:
+    """Raise SourceError, with the line that installs it, where obstore is missing; nothing is imported."""
+    from importlib.util import find_spec
+
+    if find_spec("obstore") is None:
+        raise SourceError(f"URLs are read by obstore, which is not installed: {INSTALL}")
+
+
+@dataclass(frozen=True, slots=True)
+class AtUrl:
+    """The files of a bucket, a container or a host.
+
+    Attributes:
+        address: of the place; its key has no meaning here.
+        deadline: when to give up, in seconds of `time.time`; None for never.
+    """
+
+    address: Address = field(repr=False)
+    deadline: float | None = None
+
+    @property
+    def is_far(self) -> bool:
+        """It is read by processes of their own."""
+        return True
+
+    @property
+    def rereads_ranges(self) -> bool:
+        """Every reading is a request."""
+        return False
+
+    def key_of(self, path: str) -> str:
+        """Return the key of a file, given as it may be shown."""
+        return path[len(self.address.root) + 1 :]
+
+    def open(self, path: str, found: Status | None) -> OpenFile:
+        """Open a file, of the version that was found."""
+        if found is None:
+            found = self.status(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        stream = _Ranges(lambda start, end: self.read_version(path, found, start, end), found.size)
+        return OpenFile(cast("IO[bytes]", stream), found.size)
+
+    def status(self, path: str) -> Status | None:
+        """Look a file up."""
+        import obstore
+
+        try:
+            meta = self._ask(path, lambda store: obstore.head(store, self.key_of(path)))
+        except FileNotFoundError:
+            return None
+        return _status(meta)
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file."""
+        return self.read_version(path, None, offset, offset + length)
+
+    def read_version(self, path: str, found: Status | None, start: int, end: int) -> bytes:
+        """Return the bytes from start to end of a file, of the version that was found.
+
+        Raises:
+            OSError: as `ingest.source.source.Source` says.
+            SourceError: the store is away, or the time is up.
+        """
+        import obstore
+
+        options: dict[str, Any] = {}
+        if found is not None and found.etag is not None:
+            options["if_match"] = found.etag
+        is_whole = found is not None and (start, end) == (0, found.size)
+        if not is_whole:
+            options["range"] = (start, end)
+
+        def read(store: ObjectStore) -> bytes:
+            result = obstore.get(store, self.key_of(path), options=options)
+            if found is not None and (result.meta["size"], result.meta["e_tag"]) != (found.size, found.etag):
+                raise OSError(errno.ESTALE, "is another version than was listed", path)
+            data = bytes(result.bytes())
+            if len(data) != end - start:
+                raise _Short
+            return data
+
+        return self._ask(path, read) if end > start else b""
+
+    def _ask(self, what: str, request: Callable[[ObjectStore], _T]) -> _T:
+        """Do a request, again and again while the store fails."""
+        store = _store(self.address, os.getpid())
+        pause = FIRST_PAUSE
+        for trial in range(1, TRIALS + 1):
+            try:
+                return request(store)
+            except OSError:
+                raise
+            except Exception as error:
+                reason = _reason(error, what)
+            if trial < TRIALS:
+                time.sleep(pause * random.uniform(1, 1.5))
+                pause *= 2
+            if self.deadline is not None and time.time() > self.deadline:
+                raise late(what)
+        raise SourceError(f"{what}: cannot be read after {TRIALS} trials: {reason}; run again when it can")
+
+
+class Objects(NamedTuple):
+    """What a URL names.
+
+    Attributes:
+        files: key and version of each; in no order.
+        is_file: the URL names one file.
+    """
+
+    files: tuple[tuple[str, Status], ...]
+    is_file: bool
+
+
+def look_up(source: AtUrl, key: str) -> Objects:
+    """Find what lies at a key: a file, or all files below it.
+
+    Raises:
+        SourceError: the store is away, refuses, or there is no such bucket.
+        FileNotFoundError: there is nothing.
+    """
+    shown = f"{source.address.root}/{key}"
+    try:
+        if key and not key.endswith("/"):
+            status = source.status(shown)
+            if status is not None:
+                return Objects((*_next_to(source, key, shown), (key, status)), True)
+        if source.address.scheme in ("http", "https"):
+            if key.endswith("/") or not key:
+                raise SourceError(f"{shown}: a web server lists no files; name an archive, or a file")
+            raise FileNotFoundError(shown)
+        files = _list(source, key.rstrip("/"), shown)
+    except PermissionError:
+        raise SourceError(f"{shown}: permission denied; look at the credentials of this process") from None
+    if not files:
+        raise FileNotFoundError(shown)
+    return Objects(tuple(files), False)
+
+
+def _next_to(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
+    """List the files in the folder of a file, as far as the place lists any."""
+    import obstore
+
+    if source.address.scheme in ("http", "https") or is_archive(key):
+        return []
+    folder = key.rpartition("/")[0] or None
+    with suppress(PermissionError):
+        found = source._ask(shown, lambda store: obstore.list_with_delimiter(store, folder))
+        return [(meta["path"], _status(meta)) for meta in found["objects"]]
+    return []
+
+
+def start_of(source: AtUrl, wanted: list[tuple[str, Status]], size: int) -> Iterator[tuple[str, bytes]]:
+    """Yield key and first bytes of files, those that can be read."""
+
+    def start(one: tuple[str, Status]) -> tuple[str, bytes] | None:
+        key, status = one
+        try:
+            path = f"{source.address.root}/{key}"
+            return key, source.read_version(path, status, 0, min(size, status.size))
+        except OSError:
+            return None
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        yield from (found for found in threads.map(start, wanted) if found is not None)
+
+
+def _list(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
+    """List all files below a key: the folders in it at the same time."""
+    import obstore
+
+    def below(prefix: str) -> list[tuple[str, Status]]:
+        def request(store: ObjectStore) -> list[tuple[str, Status]]:
+            pages = obstore.list(store, prefix or None, chunk_size=_PAGE)
+            return [(meta["path"], _status(meta)) for page in pages for meta in page]
+
+        return source._ask(shown, request)
+
+    try:
+        top = source._ask(shown, lambda store: obstore.list_with_delimiter(store, key or None))
+        files = [(meta["path"], _status(meta)) for meta in top["objects"]]
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            for found in threads.map(below, top["common_prefixes"]):
+                files += found
+    except FileNotFoundError:
+        raise SourceError(f"{source.address.root}: there is no such bucket") from None
+    return files
+
+
+class _Short(Exception):
+    """A body ended before its time."""
+
+
+class _Ranges(io.RawIOBase):
+    """A file at a URL as a stream, read in ranges."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        self._read = read
+        self._size = size
+        self._at = 0
+        self._block = b""
+        self._block_start = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._size - self._at if size < 0 else min(size, self._size - self._at)
+        parts = []
+        while wanted > 0:
+            within = self._at - self._block_start
+            if not 0 <= within < len(self._block):
+                self._block_start, within = self._at, 0
+                self._block = self._read(self._at, min(self._at + RANGE_BYTES, self._size))
+            part = self._block[within : within + wanted]
+            parts.append(part)
+            self._at += len(part)
+            wanted -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _status(meta: Any) -> Status:
+    modified: datetime = meta["last_modified"]
+    since = modified - datetime(1970, 1, 1, tzinfo=UTC)
+    return Status(meta["size"], since // timedelta(microseconds=1) * 1000, meta["e_tag"])
+
+
+@cache
+def _store(address: Address, _: int) -> ObjectStore:
+    """Make the client of a place; in each process its own."""
+    require_obstore()
+    from obstore.store import HTTPStore, from_url
+
+    client: dict[str, Any] = {
+        "timeout": timedelta(seconds=REQUEST_SECONDS),
+        "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+    }
+    retry: Any = {"max_retries": 0}  # they are done here, where the time is known
+    try:
+        if address.scheme in ("http", "https"):
+            parts = urlsplit(address.secret)
+            if parts.username is not None:
+                pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+                token = base64.b64encode(pair.encode()).decode()
+                client["default_headers"] = {"Authorization": f"Basic {token}"}
+            client["allow_http"] = address.scheme == "http"
+            url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/", parts.query, ""))
+            return HTTPStore.from_url(url, client_options=client, retry_config=retry)
+        return from_url(address.root, client_options=client, retry_config=retry)
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(f"{address.root}: cannot be used: {type(error).__name__}") from None
+
+
+def _reason(error: Exception, what: str) -> str:
+    """Say in words of our own why a request failed, or raise what another trial would meet as well."""
+    import obstore.exceptions as known
+
+    if isinstance(error, _Short):
+        return "the answer ends too early"
+    if isinstance(error, known.NotFoundError):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), what) from None
+    if isinstance(error, known.PermissionDeniedError | known.UnauthenticatedError):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what) from None
+    if isinstance(error, known.PreconditionError):
+        raise OSError(errno.ESTALE, "is another version than was listed", what) from None
+    if isinstance(error, known.NotSupportedError):
+        raise SourceError(f"{what}: the server does not give parts of files; download it first") from None
+    text = str(error)
+    if found := _STATUS.search(text):
+        return f"the server answers {found[1] or found[2]}"
+    for word, reason in _WORDS.items():
+        if word in text.lower():
+            return reason
+    return f"the request failed ({type(error).__name__})"
+
+
+_WORDS: Final = {
+    "dns": "the name of the host is not known",
+    "certificate": "its certificate is not valid",
+    "refused": "the connection is refused",
+    "timed out": "it does not answer in time",
+    "reset": "the connection is cut off",
+    "closed before": "the connection is cut off",
+    "incomplete": "the connection is cut off",
+    "credential": "there are no credentials for it",
+    "error sending request": "it cannot be reached",
+    "error decoding response": "the connection is cut off",
+}
+"""What the library's messages may hold, with words of our own."""

@@ -1,0 +1,85 @@
+"""Fetch the files of small dump sets from URLs ahead of their parsing, many at the same time.
+
+A store answers in tens of milliseconds: one after the other, the files of 10,000 dumps take a quarter of an
+hour. What is fetched is in memory until it is parsed: one chunk of `ingest.staging.workers` at most.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from ingest.dump.sets import DumpSet
+from ingest.staging.task import Task
+
+__all__ = ["fetched", "is_far"]
+
+AHEAD: Final = 64
+"""Sets that are fetched before they are wanted."""
+REQUESTS: Final = 16
+"""At the same time."""
+
+
+def is_far(dump_set: DumpSet) -> bool:
+    """Say whether a set must be read by a process of its own, and not by that of the import."""
+    return dump_set.source is not None and dump_set.source.is_far
+
+
+def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Iterator[Task]:
+    """Yield the tasks in their order, those at URLs with their files in memory.
+
+    Large ones are read where they lie. So is what could not be fetched: its reader meets that again.
+
+    Raises:
+        SourceError: the store is away, or the time is up.
+    """
+    todo = iter(tasks)
+    first = next(todo, None)
+    if first is None:
+        return
+    if not is_far(first.dump_set):  # all of a chunk lie in one place, or none is far
+        yield first
+        for task in todo:
+            yield from [task] if not is_far(task.dump_set) else fetched([task], is_large)
+        return
+    with ThreadPoolExecutor(REQUESTS) as threads:
+
+        def begin(task: Task) -> tuple[Task, list[Future[bytes]]]:
+            dump_set = task.dump_set
+            if is_large(dump_set) or not is_far(dump_set):
+                return task, []
+            return task, [threads.submit(_content, dump_set.path(one)) for one in dump_set.members]
+
+        begun = deque(map(begin, [first, *islice(todo, AHEAD)]))
+        while begun:
+            task, futures = begun.popleft()
+            yield _with_content(task, futures) if futures else task
+            begun.extend(map(begin, islice(todo, 1)))
+
+
+def _content(path: str) -> bytes:
+    from ingest.source.local import source_of
+    from ingest.source.source import PathIn
+
+    found = path.found if isinstance(path, PathIn) else None
+    with source_of(path).open(path, found).stream as stream:
+        return stream.read()
+
+
+def _with_content(task: Task, futures: list[Future[bytes]]) -> Task:
+    from ingest.source.archive import Packed, PackedFiles
+
+    files = {}
+    dump_set = task.dump_set
+    for member, future in zip(dump_set.members, futures, strict=True):
+        try:
+            data = future.result()
+        except OSError:
+            return task
+        files[os.path.join(dump_set.directory, member.file_name)] = Packed(data, len(data))
+    return replace(task, dump_set=dump_set._replace(source=PackedFiles(files)))
