@@ -43,7 +43,7 @@ _PARENTHESIS: Final = re.compile(r"[()]")
 # `%x#1` is element 1 of the tuple x: since jaxlib 0.11 the text leaves out most get-tuple-elements.
 _PERCENT: Final = re.compile(r"%([^\s,(){}#]+)")
 _ELEMENT: Final = re.compile(r"#[0-9#]+")
-_OPERAND_ELEMENT: Final = re.compile(r"%[^\s,(){}#]+((?:#[0-9]{1,9})*+)", re.ASCII)
+_OPERAND_ELEMENT: Final = re.compile(r"%[^\s,(){}#]+((?:#[0-9]+)*+)", re.ASCII)
 _TUPLE_INDEX: Final = re.compile(r", index=([0-9]{1,9})(?![0-9])", re.ASCII)
 _IN_PLACE: Final = "output_to_operand_aliasing"
 _INDEX_COMMENT: Final = re.compile(r"/\*index=[0-9]+\*/")
@@ -191,7 +191,7 @@ class InstructionScanner:
                     links.numbers[row] = number
             if "#" in text and opcode not in _LITERAL:
                 elements = _elements(text)
-                if any(elements):
+                if any(elements) and len(elements) == len(self.columns.operands[row]):
                     self._spend(0, sum(map(len, elements)))
                     links.elements[row] = elements
         for row, (head, tail) in enumerate(zip(heads, tails, strict=True), first):
@@ -283,8 +283,11 @@ def _elements(text: str) -> tuple[tuple[int, ...], ...]:
     if "%" in text:
         parts = _OPERAND_ELEMENT.findall(text)
     else:
-        parts = [part[len(part.partition("#")[0]) :] for part in _INDEX_COMMENT.sub("", text).split(", ")]
-    return tuple(tuple(map(int, part.split("#")[1:])) for part in parts)
+        parts = [part.partition("#")[2] for part in _INDEX_COMMENT.sub("", text).split(", ")]
+    return tuple(
+        tuple(int(number) for number in part.split("#") if number.isdecimal() and len(number) < 10)
+        for part in parts
+    )
 
 
 def _index(text: str) -> tuple[int, ...]:

@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from ingest.dump.parse import ParsedDump, parse_set
 from ingest.errors import DumpError
+from ingest.hlo.budget import Budget
 from ingest.hlo.proto import read_proto
+from ingest.hlo.text_module import PlacedValue, derive_of_text
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
 from ingest.staging.sidecars import (
@@ -109,7 +111,8 @@ def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
     if "primary" not in files:
         return _judge_alone(files["proto"])
     dump, own = _dump_alone({role: str(path) for role, path in files.items() if role not in ROLES}, texts)
-    found = read_sidecars({role: str(path) for role, path in files.items()})
+    found = read_sidecars({role: str(path) for role, path in files.items()}, derive_lifetimes=True)
+    _judge_derived(found, dump)
     notices = list(found.notices)
     if found.proto is not None:
         notices += note_differences(found.proto, dump, str(files["proto"]))
@@ -130,9 +133,29 @@ def judge(files: Mapping[str, Path], texts: Mapping[str, bytes]) -> Outcome:
     return ("load", *sorted(tables), *sorted(words))
 
 
+def _judge_derived(found: Sidecars, dump: ParsedDump) -> None:
+    """Derive what a sidecar file implies: ranges lie within the schedule, or it does not fit the dump."""
+    lifetimes = None
+    if found.proto is not None:
+        lifetimes = found.proto.lifetimes
+    elif found.text is not None:
+        values = [PlacedValue(int(line[0]), line[1], line[2], line[7]) for line in dump.values]
+        try:
+            derived = derive_of_text(found.text, values, Budget(), "the HLO text")
+        except DumpError as error:
+            require(error.kind == "sidecar-limit", f"kind {error.kind}")
+            return
+        lifetimes = None if isinstance(derived, str) else derived.lifetimes
+    if lifetimes is not None and lifetimes.ranges:
+        assert lifetimes.schedule is not None
+        slots = len(lifetimes.schedule)
+        for first, last in lifetimes.ranges.values():
+            require(0 <= first <= last <= slots, f"a range from {first} to {last} of {slots} slots")
+
+
 def _judge_alone(path: Path) -> Outcome:
     try:
-        proto = read_proto(path)
+        proto = read_proto(path, derive_lifetimes=True)
         dump = dump_of_proto(proto, str(path))
         found = sidecars_of(None, proto)
     except DumpError as error:

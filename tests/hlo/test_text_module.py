@@ -241,6 +241,15 @@ def test_elements_without_an_instruction_are_followed(tmp_path: Path) -> None:
     assert answer.lifetimes.ranges[2] == (5, 6)
 
 
+@pytest.mark.parametrize("operands", ["%a#, %a#x", "a#0, b#", "%a#9999999999999, %b", "#1, #"])
+def test_elements_that_are_none_are_passed_over(operands: str, tmp_path: Path) -> None:
+    """A damaged text is read as far as it goes."""
+    found = module(tmp_path, f"ROOT %r = f32[4]{{0}} add({operands})")
+    assert found.columns.opcode[-1] == "add"
+    assert all(len(parts) == found.operand_count(row) for row, parts in found.elements.items())
+    assert len(found.elements) == operands.count("#0, ") + operands.count("#1, ")
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
