@@ -7,7 +7,7 @@ database that `-x db=PATH` names:
     alembic -c migrations/alembic.ini -x db=scratch.duckdb check
     alembic -c migrations/alembic.ini -x db=scratch.duckdb revision --autogenerate --rev-id 0002_words -m W
 
-A new revision is named NNNN_words (the name of its file too), sets `ingest.database.connect.HEAD`, and
+A new revision is named NNNN_words (the name of its file too), sets `ingest.database.revision.HEAD`, and
 changes `ingest.database.tables` in the same commit. It writes its columns out: tables.py moves on, a released
 revision never does. Until 0.1.0 is released there is only the first, which
 `python -m ingest.database.migrate` writes anew.

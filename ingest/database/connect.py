@@ -10,27 +10,24 @@ other means, not even to look at its first bytes: another process could then ope
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import duckdb
 
+from ingest.database import revision
 from ingest.database.refusals import explain
+from ingest.database.revision import Schema, State, inspect, unready
 from ingest.database.spill import spill_directory, spill_root
-from ingest.database.tables import TABLES
-from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
-from ingest.resources import migrations_dir
+from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
 
 __all__ = [
     "BLOCK_BYTES",
     "CONFIG",
-    "HEAD",
     "STORAGE_VERSION",
     "UNBORN",
     "DatabaseStatus",
@@ -41,13 +38,9 @@ __all__ = [
     "create",
     "explain",
     "open_database",
-    "revisions",
     "status",
     "upgrade",
 ]
-
-HEAD: Final = "0001_tables"
-"""The schema revision that this version of xbuf reads and writes."""
 
 STORAGE_VERSION: Final = "v1.4.0"
 """Storage version of new files: the oldest with ZSTD and with a WAL that knows its database."""
@@ -81,7 +74,6 @@ _BIRTH_SECONDS = 1.0
 
 _T = TypeVar("_T")
 _Path = str | os.PathLike[str]
-_State = Literal["current", "older", "newer", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ class DatabaseStatus:
     file_bytes: int
     revision: str | None
     head: str
-    state: _State
+    state: State
     storage_version: str
     tables: tuple[TableRows, ...]
 
@@ -128,11 +120,6 @@ class Upgrade:
     path: str
     before: str | None
     after: str
-
-
-class _Schema(NamedTuple):
-    state: _State
-    revision: str | None
 
 
 def check_path(path: _Path) -> None:
@@ -216,12 +203,12 @@ def open_database(
     if schema.state != "current":
         connection.close()
         if read_only:
-            raise _unready(shown, schema)
+            raise unready(shown, schema)
         _bring_to_head(shown, schema, deadline)
         connection, schema = _open(shown, read_only, deadline, settings)
         if schema.state != "current":
             connection.close()
-            raise _unready(shown, schema)
+            raise unready(shown, schema)
     return connection
 
 
@@ -238,7 +225,9 @@ def create(path: _Path, *, queries_of: str | None = None) -> None:
     """
     shown = os.fspath(path)
     if not _exists(shown):
-        _create(shown, queries_of)
+        from ingest.database.creation import make_database
+
+        make_database(shown, queries_of)
 
 
 def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:
@@ -253,7 +242,7 @@ def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:
     connection.close()
     if schema.state != "current":
         _bring_to_head(shown, schema, deadline)
-    return Upgrade(shown, schema.revision, HEAD)
+    return Upgrade(shown, schema.revision, revision.HEAD)
 
 
 def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
@@ -279,30 +268,22 @@ def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
         path=shown,
         file_bytes=os.stat(shown).st_size,
         revision=schema.revision,
-        head=HEAD,
+        head=revision.HEAD,
         state=schema.state,
         storage_version=str(tag[0]) if tag else "",
         tables=tables,
     )
 
 
-def revisions() -> tuple[str, ...]:
-    """Return the revisions that the migrations define, oldest first, without importing Alembic.
-
-    The file of a revision is named after it, and the number it begins with gives the order.
-    """
-    return tuple(sorted(file.stem for file in (migrations_dir() / "versions").glob("[0-9]*.py")))
-
-
 def _open(
     path: str, read_only: bool, deadline: float, settings: _Config
-) -> tuple[duckdb.DuckDBPyConnection, _Schema]:
+) -> tuple[duckdb.DuckDBPyConnection, Schema]:
     """Connect and look at the schema; a missing file is created unless `read_only`."""
     check_path(path)
     if not _exists(path):
         if read_only:
             raise _missing(path)
-        _create(path)
+        create(path)
     if not read_only:
         check_links(path)
     # Made absolute, a path such as sqlite:x or s3://x is a file name like any other.
@@ -319,7 +300,7 @@ def _open(
         # In a notebook DuckDB prints a bar to stdout for what takes longer than two seconds. The pragma also
         # works where settings are locked.
         connection.execute("PRAGMA disable_progress_bar")
-        return connection, _inspect(connection, path)
+        return connection, inspect(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -352,105 +333,12 @@ def _exists(path: str) -> bool:
     return True
 
 
-def _inspect(connection: duckdb.DuckDBPyConnection, path: str) -> _Schema:
-    """Return whose schema the file holds; raises NotADatabase when it is not ours."""
-    # By their full names: a macro of the file could have the name of any function.
-    ours = "database_name = system.main.current_database() AND NOT internal"
-    try:
-        kinds = connection.execute(
-            "SELECT type FROM system.main.duckdb_databases()"
-            " WHERE database_name = system.main.current_database()"
-        ).fetchall()
-        tables, views = (
-            {str(name) for (name,) in connection.execute(query).fetchall()}
-            for query in (
-                f"SELECT table_name FROM system.main.duckdb_tables() WHERE {ours}",
-                f"SELECT view_name FROM system.main.duckdb_views() WHERE {ours} AND schema_name = 'main'",
-            )
-        )
-        if disguised := views & {"alembic_version", *TABLES}:
-            raise NotADatabase(
-                f"{path}: {', '.join(sorted(disguised))}: a view in the place of a table; xbuf did not make"
-                " this file, and runs nothing in it: name another with --db"
-            )
-        names = tables | views
-        found = []
-        if "alembic_version" in tables:
-            found = connection.execute("SELECT version_num FROM alembic_version").fetchall()
-    except duckdb.Error as error:
-        raise explain(path, error) from error
-    if kinds != [("duckdb",)]:
-        raise NotADatabase(f"{path}: is no DuckDB database; it is left untouched: name another with --db")
-    if not found:
-        if names <= {"alembic_version"}:
-            return _Schema("empty", None)
-        raise _foreign(path)
-    revision = str(found[-1][0])
-    if revision == HEAD:
-        return _Schema("current", revision)
-    if revision in revisions():
-        return _Schema("older", revision)
-    if {"imports", "runs"} <= names:
-        return _Schema("newer", revision)
-    raise _foreign(path)
-
-
-def _bring_to_head(path: str, schema: _Schema, deadline: float) -> None:
+def _bring_to_head(path: str, schema: Schema, deadline: float) -> None:
     if schema.state == "newer":
-        raise _unready(path, schema)
+        raise unready(path, schema)
     from ingest.database.migrate import apply_migrations
 
     _attempt(path, deadline, lambda: apply_migrations(os.path.abspath(path)))
-
-
-def _create(path: str, queries_of: str | None = None) -> None:
-    """Create a database at head in one step: a kill leaves no file or a whole one.
-
-    The file is made in a private folder next to its place and linked there, so of two processes that create
-    it at once one wins and the other opens what it finds.
-    """
-    from ingest.database.creation import create_at_head
-
-    place = os.path.realpath(path)
-    folder, name = os.path.split(place)
-    if os.path.exists(f"{place}.wal") and not os.path.exists(place):
-        raise DatabaseError(
-            f"{path}: is gone, but its write-ahead log {path}.wal is there; bring the database back, or move"
-            " the .wal away to begin a new one"
-        )
-    try:
-        with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
-            new = os.path.join(scratch, name)
-            create_at_head(new, queries_of=queries_of)
-            _sync(new)
-            _put(new, place)
-        _sync(folder)
-    except (duckdb.Error, OSError, UnicodeError) as error:
-        raise explain(path, error) from error
-
-
-def _put(new: str, place: str) -> None:
-    """Give a finished file its name, unless somebody else was faster."""
-    try:
-        os.link(new, place)
-        os.unlink(new)
-    except FileExistsError:
-        return
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise
-        # FAT and some network file systems have no links. Renaming could replace a faster process's file,
-        # a moment after the check that there is none.
-        if not os.path.exists(place):
-            os.rename(new, place)
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
@@ -461,22 +349,3 @@ def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
 
 def _missing(path: str) -> DatabaseError:
     return DatabaseError(f"{path}: no such database; load dumps into it first: xbuf-ingest DIR --db {path}")
-
-
-def _foreign(path: str) -> NotADatabase:
-    return NotADatabase(
-        f"{path}: holds tables of something else; it is left untouched: name another database with --db"
-    )
-
-
-def _unready(path: str, schema: _Schema) -> DatabaseError:
-    if schema.state == "newer":
-        return DatabaseTooNew(
-            f"{path}: its schema {schema.revision} is newer than this xbuf, which knows {HEAD}; upgrade xbuf"
-        )
-    if schema.state == "empty":
-        return DatabaseError(f"{path}: holds no xbuf tables yet; load dumps: xbuf-ingest DIR --db {path}")
-    return DatabaseError(
-        f"{path}: its schema is {schema.revision}, this xbuf needs {HEAD}; bring it up to date:"
-        f" xbuf db upgrade --db {path}"
-    )

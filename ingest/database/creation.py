@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
 from typing import Final
 
 import duckdb
 
-from ingest.database.connect import BLOCK_BYTES, CONFIG, HEAD, STORAGE_VERSION
+from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, UNBORN
 from ingest.database.ddl import creation
+from ingest.database.refusals import explain
+from ingest.database.revision import HEAD
+from ingest.database.writer import sync
+from ingest.errors import DatabaseError
 
-__all__ = ["NEW_FILE", "create_at_head"]
+__all__ = ["NEW_FILE", "create_at_head", "make_database"]
 
 NEW_FILE: Final[dict[str, str | bool | int | float | list[str]]] = {
     **CONFIG,
@@ -42,3 +49,50 @@ def create_at_head(path: str, *, queries_of: str | None = None) -> None:
             install_in_new(connection, queries_of)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT")
+
+
+def make_database(path: str, queries_of: str | None = None) -> None:
+    """Create a database at head in one step: a kill leaves no file or a whole one.
+
+    The file is made in a private folder next to its place and linked there, so of two processes that create
+    it at once one wins and the other opens what it finds.
+
+    Args:
+        path: where it is to be.
+        queries_of: as `create_at_head`.
+
+    Raises:
+        DatabaseError: the file system refuses, or a WAL without its database is there.
+    """
+    place = os.path.realpath(path)
+    folder, name = os.path.split(place)
+    if os.path.exists(f"{place}.wal") and not os.path.exists(place):
+        raise DatabaseError(
+            f"{path}: is gone, but its write-ahead log {path}.wal is there; bring the database back, or move"
+            " the .wal away to begin a new one"
+        )
+    try:
+        with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
+            new = os.path.join(scratch, name)
+            create_at_head(new, queries_of=queries_of)
+            sync(new)
+            _put(new, place)
+        sync(folder)
+    except (duckdb.Error, OSError, UnicodeError) as error:
+        raise explain(path, error) from error
+
+
+def _put(new: str, place: str) -> None:
+    """Give a finished file its name, unless somebody else was faster."""
+    try:
+        os.link(new, place)
+        os.unlink(new)
+    except FileExistsError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        # FAT and some network file systems have no links. Renaming could replace a faster process's file,
+        # a moment after the check that there is none.
+        if not os.path.exists(place):
+            os.rename(new, place)

@@ -11,23 +11,12 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump import features
+from ingest.dump.grammar import INDEX, INT, KEY, KNOWN_START, NAME, SINT
+from ingest.dump.headers import HEADER_LINE, Header, read_header
 from ingest.dump.notices import MAX_TEXT, Notices, note, unknown_line
 from ingest.dump.records import Notice
 from ingest.errors import DumpError
 
-NAME: Final = r"[^\s{}<>|,]+"
-INDEX: Final = r"\{[0-9,]*\}"
-INT: Final = r"(?!0[0-9])[0-9]{1,40}"
-"""A number as XLA prints it; one of more digits is damage, and int() refuses 4,301 of them."""
-SINT: Final = r"(?!-?0[0-9]|-0)-?[0-9]{1,40}"
-KEY: Final = rf"({INT}) ({NAME})({INDEX})?( \(phi\))?(?: @({SINT}))?"
-"""Inside of `<id name{index} (phi) @color>`: five groups."""
-LIMIT: Final = 2**63
-"""Numbers must fit a signed 64-bit integer."""
-LINES: Final = re.compile(r".*\n|.+\Z")
-"""Lines with their newline; str.splitlines would also cut at U+2028, form feeds and the like."""
-
-_HEADER: Final = re.compile(rf"allocation ({INT}): (?:(0x[0-9a-f]+), )?size ({INT})((?:,.*)?):\n")
 _VALUE: Final = re.compile(rf"^ value: <{KEY}> \(size=({INT}),offset=({INT})\): (.*)\n", re.M)
 _LOGICAL: Final = re.compile(
     rf"^  ({NAME}?)\[([0-9,]*)\]\(#({INT})(?: @({SINT}))?\) \[({INT}),({INT})\]: (.*)\n", re.M
@@ -60,50 +49,6 @@ _PATTERNS: Final = {
 }
 REUSE_HEAD: Final = " reused by buffers of a different color:\n"
 _REUSE: Final = re.compile(rf"  value: <{KEY}> \(color=({SINT})\)\n")
-KNOWN_START: Final = re.compile(
-    r"allocation |BufferAssignment:| value:|  value:| reused by|Total bytes used|Used values:|<[0-9]"
-    r"| positions:| uses:| from instruction:|HloLiveRange|  InstructionSequence:|  BufferLiveRange:"
-    r"|  Live ranges at|  Peak memory could not|  Stack trace breakdown"
-)
-"""How lines begin that mean something; where one stands that cannot be read, the file is damaged."""
-
-_ATTRIBUTES: Final = re.compile(
-    rf"(?:, color ({SINT}))?(?:, page ({SINT}))?"
-    rf"(?:, parameter ({INT})(?:, shape \|([^|]*)\|)?(?: at ShapeIndex ({INDEX}))?)?"
-    r"(?:, output shape is \|([^|]*)\|)?"
-    r"(, constant)?(, thread-local)?(, maybe-live-out)?(, preallocated-temp)?"
-)
-_ONE_ATTRIBUTE: Final = re.compile(r", ((?:[^,|]++|\|[^|]*+\|)*+)")
-_NO_NEW_ATTRIBUTE: Final = re.compile(
-    r"(?:color|page|parameter|output shape|constant|thread-local|maybe-live-out|preallocated-temp)\b"
-)
-"""How an attribute begins that is known: one that cannot be read, or is there twice, is damage."""
-
-
-class Attributes(NamedTuple):
-    """What a header says after the size."""
-
-    color: int
-    page: int | None
-    parameter_number: int | None
-    parameter_shape_index: str | None
-    parameter_shape: str | None
-    output_shape: str | None
-    is_constant: bool
-    is_thread_local: bool
-    maybe_live_out: bool
-    is_preallocated_temp: bool
-    unknown: tuple[str, ...]
-
-
-class Header(NamedTuple):
-    """A header line; `values` is how many value lines follow it."""
-
-    allocation: int
-    address: str | None
-    size: int
-    attributes: Attributes
-    values: int
 
 
 class ValueLine(NamedTuple):
@@ -164,19 +109,6 @@ def style_of(text: str) -> str | None:
     """Return how a section prints values, by the first of them: a feature, MODERN, or None without values."""
     match = _VALUE_START.search(text)
     return _STYLES[match.lastgroup or ""] if match else None
-
-
-def last_header(text: str) -> Header | None:
-    """Return the last header of a piece of the section; None without one that can be read."""
-    at = text.rfind("\nallocation ") + 1
-    match = _HEADER.match(text, at)
-    if match is None:
-        return None
-    index, address, size, tail = match.groups()
-    try:
-        return Header(int(index), address, int(size), _attributes(tail, index), 0)
-    except DumpError:
-        return None
 
 
 def scan_allocations(text: str, line: int, file: str, style: str | None = None) -> AllocationScan:
@@ -247,7 +179,7 @@ def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[
     headers: list[Header] = []
     start = 0 if body.startswith("allocation ") else body.find("\nallocation ") + 1 or len(body)
     orphans = len(pattern.findall(body, 0, start)) if start else 0
-    match = _HEADER.match
+    match = HEADER_LINE.match
     find = body.find
     # Modern value lines are counted by their start; the older kinds are rare and searched again.
     count = body.count
@@ -258,101 +190,14 @@ def _scan(body: str, pattern: re.Pattern[str]) -> tuple[list[Header], int, list[
             # Leave the line to the walk, which names it: the line count will not add up.
             start = end
             continue
-        index, address, size, tail = head.groups()
         if pattern is _VALUE:
             of_header = count("\n value: ", head.end() - 1, end)
         else:
             of_header = len(pattern.findall(body, head.end(), end))
-        headers.append(Header(int(index), address, int(size), _attributes(tail, index), of_header))
+        headers.append(read_header(head, of_header))
         lines += 1
         start = end
     return headers, orphans, values, lines
-
-
-_memo: dict[str, Attributes] = {}
-
-
-def _attributes(tail: str, allocation: str) -> Attributes:
-    attributes = _memo.get(tail)
-    if attributes is None:
-        attributes = _parse_attributes(tail, allocation)
-        # The shape of an output can have megabytes; such a tail is not kept.
-        if len(tail) < 1000:
-            if len(_memo) > 10_000:
-                _memo.clear()
-            _memo[tail] = attributes
-    return attributes
-
-
-def _parse_attributes(tail: str, allocation: str) -> Attributes:
-    unknown: list[str] = []
-    match = _ATTRIBUTES.fullmatch(tail)
-    if match is None:
-        # Known attributes in another order or among new ones: sort them, keep the rest by its text.
-        known: dict[int, str] = {}
-        at = 0
-        while at < len(tail):
-            one = next((m for m in _known_at(tail, at) if m is not None), None)
-            if one is not None and one[0] not in known:
-                known[one[0]] = one[1]
-                at += len(one[1])
-                continue
-            other = _ONE_ATTRIBUTE.match(tail, at)
-            if other is None or other.end() == at:
-                unknown.append(tail[at:])
-                break
-            unknown.append(other[1])
-            at = other.end()
-        if any(_NO_NEW_ATTRIBUTE.match(attribute) for attribute in unknown):
-            raise DumpError(
-                "bad-line",
-                f"an attribute of allocation {allocation} cannot be read; is the file damaged?",
-                section="allocations",
-                text=f"allocation {allocation}: ",
-            )
-        match = _ATTRIBUTES.fullmatch("".join(known[place] for place in sorted(known)))
-        assert match is not None  # each part matched alone, and sorted they follow the grammar
-    color, page, number, shape, index, output, constant, local, live_out, temp = match.groups()
-    if any(digits and not -LIMIT <= int(digits) < LIMIT for digits in (color, page, number)):
-        raise DumpError(
-            "number-too-large",
-            f"a number of allocation {allocation} does not fit 64 bits; is the file damaged?",
-            section="allocations",
-            text=f"allocation {allocation}: ",
-        )
-    return Attributes(
-        int(color) if color else 0,
-        int(page) if page else None,
-        int(number) if number else None,
-        index,
-        shape,
-        output,
-        constant is not None,
-        local is not None,
-        live_out is not None,
-        temp is not None,
-        tuple(unknown),
-    )
-
-
-_KNOWN: Final = tuple(
-    re.compile(pattern + r"(?=,|$)")
-    for pattern in (
-        rf", color {SINT}",
-        rf", page {SINT}",
-        rf", parameter {INT}(?:, shape \|[^|]*\|)?(?: at ShapeIndex {INDEX})?",
-        r", output shape is \|[^|]*\|",
-        r", constant",
-        r", thread-local",
-        r", maybe-live-out",
-        r", preallocated-temp",
-    )
-)
-
-
-def _known_at(tail: str, at: int) -> list[tuple[int, str] | None]:
-    matches = ((place, pattern.match(tail, at)) for place, pattern in enumerate(_KNOWN))
-    return [(place, match[0]) if match else None for place, match in matches]
 
 
 def _walk(
@@ -376,7 +221,7 @@ def _walk(
     listed = 0  # reuse lines before this block
     at = 0
     while at < len(body):
-        match = _HEADER.match(body, at)
+        match = HEADER_LINE.match(body, at)
         if match:
             if in_reuse and len(reuse) == listed:
                 break

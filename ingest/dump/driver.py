@@ -13,31 +13,33 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT, LINES
 from ingest.dump.check import (
-    SECTIONS_OF,
     check_allocated,
-    check_end,
-    check_last_allocation,
     check_magnitude,
     check_peak_list,
     check_positions_once,
     check_reuse,
     check_same_values,
-    check_sections,
-    check_sequence_length,
     check_size_sum,
-    check_start,
     check_texts,
     check_total,
     check_tree,
     check_unique,
     check_unique_ranges,
+)
+from ingest.dump.columns import Columns, Joined, Place, Text
+from ingest.dump.completeness import (
+    SECTIONS_OF,
+    check_end,
+    check_last_allocation,
+    check_sections,
+    check_sequence_length,
+    check_start,
     misplaced,
     without_blank_end,
 )
-from ingest.dump.columns import Columns, Joined, Place, Text
 from ingest.dump.content import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
+from ingest.dump.grammar import LIMIT, LINES
 from ingest.dump.live_range import (
     RANGES_HEAD,
     UNAVAILABLE,

@@ -6,7 +6,7 @@ import re
 from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
-from ingest.dump.allocations import INDEX, INT, KNOWN_START, LINES, NAME
+from ingest.dump.grammar import INDEX, INT, KNOWN_START, LINES, NAME
 from ingest.dump.notices import Notices, note, unknown_line
 from ingest.dump.records import Notice, StackNode
 from ingest.errors import DumpError

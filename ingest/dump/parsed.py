@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ingest.dump.allocations import Header, ReuseLine
+from ingest.dump.allocations import ReuseLine
+from ingest.dump.headers import Header
 from ingest.dump.live_range import PeakScan, TreeScan
 from ingest.dump.notices import Notices
 from ingest.dump.resident import MainMemory

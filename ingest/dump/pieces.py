@@ -11,13 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ingest.dump.allocations import (
-    Header,
-    ReuseLine,
-    last_header,
-    scan_allocations,
-    style_of,
-)
+from ingest.dump.allocations import ReuseLine, scan_allocations, style_of
 from ingest.dump.check import (
     check_bounds,
     check_colors,
@@ -28,6 +22,7 @@ from ingest.dump.check import (
     check_unique,
     check_values_follow,
 )
+from ingest.dump.headers import Header, last_header
 from ingest.dump.live_range import SLOT, scan_ranges
 from ingest.dump.notices import Notices, note
 from ingest.dump.resident import MainMemory, main_memory

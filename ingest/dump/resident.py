@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import NamedTuple
 
-from ingest.dump.allocations import Header
+from ingest.dump.headers import Header
 from ingest.liveness.measure import Intervals, Liveness, live_peak, measure
 
 __all__ = ["MainMemory", "main_memory", "resident_peak"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import INT, KNOWN_START, LINES
+from ingest.dump.grammar import INT, KNOWN_START, LINES
 from ingest.dump.live_range import WHY_UNAVAILABLE
 from ingest.dump.notices import MAX_TEXT, note, unknown_line
 from ingest.dump.parsed import ParsedDump

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ingest.dump import features
-from ingest.dump.allocations import INDEX, INT, KEY, LINES, NAME
+from ingest.dump.grammar import INDEX, INT, KEY, LINES, NAME
 from ingest.dump.notices import Notices, note, unknown_line
 from ingest.errors import DumpError
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ingest.dump.allocations import Header
+from ingest.dump.headers import Header
 from ingest.hlo.assignment import HloProto, ProtoAllocation
 
 __all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "comparable_shape"]

@@ -11,9 +11,10 @@ from typing import Any, Final, Literal
 
 import duckdb
 
-from ingest.database.connect import HEAD, UNBORN, open_database, status
+from ingest.database.connect import UNBORN, open_database, status
 from ingest.database.import_lock import lock_holder
 from ingest.database.private import require_private_folder
+from ingest.database.revision import HEAD
 from ingest.database.spill import remove_left_over
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, DatabaseLocked

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import duckdb
 
-from ingest.database.connect import HEAD, open_database
+from ingest.database.connect import open_database
+from ingest.database.revision import HEAD
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError
 from ingest.maintenance.doctor import Finding

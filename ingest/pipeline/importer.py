@@ -20,11 +20,12 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths, as_pattern
-from ingest.database.connect import HEAD, check_path, open_database
+from ingest.database.connect import check_path, open_database
 from ingest.database.connect import create as create_database
 from ingest.database.import_lock import import_lock
 from ingest.database.publish import check_place as check_snapshot_place
 from ingest.database.publish import publish_snapshot
+from ingest.database.revision import HEAD
 from ingest.database.writer import finish_replacements, open_writer
 from ingest.display import display
 from ingest.dump.find import check_paths

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.dump import features
-from ingest.dump.allocations import LIMIT
 from ingest.dump.columns import Joined, Place, Text
 from ingest.dump.driver import measure_ranges
+from ingest.dump.grammar import LIMIT
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationsBefore, Facts
@@ -35,7 +35,7 @@ from ingest.liveness.occupancy_columns import (
     color_peaks_of_many,
     occupancy_columns,
 )
-from ingest.staging.batch import Batch, PeakMatcher
+from ingest.staging.batch import Batch
 from ingest.staging.columns import (
     as_list,
     compact,
@@ -49,6 +49,7 @@ from ingest.staging.columns import (
 )
 from ingest.staging.implied import Implied, implied_by_text
 from ingest.staging.memory import release_freed
+from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.pieces import (
     StagedPiece,
     Where,

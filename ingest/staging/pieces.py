@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingest.dump.allocations import Header
 from ingest.dump.columns import Place, Text
 from ingest.dump.content import read_range
+from ingest.dump.headers import Header
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
 from ingest.dump.pieces import (

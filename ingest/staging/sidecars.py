@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ingest.dump import features
-from ingest.dump.allocations import Attributes, Header
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
+from ingest.dump.headers import Attributes, Header
 from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ingest.cli.db import db
-from ingest.database.connect import HEAD
+from ingest.database.revision import HEAD
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError
 

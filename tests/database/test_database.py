@@ -18,10 +18,11 @@ from textwrap import dedent
 import duckdb
 import pytest
 
-import ingest.database.connect as database_module
+import ingest.database.revision as revision_module
 import ingest.resources
-from ingest.database.connect import HEAD, open_database, revisions, status, upgrade
+from ingest.database.connect import open_database, status, upgrade
 from ingest.database.refusals import explain
+from ingest.database.revision import HEAD, revisions
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
 
@@ -84,7 +85,7 @@ def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[s
         )
         (package / "migrations" / "versions" / f"{NEXT}.py").write_text(code)
         monkeypatch.setattr(ingest.resources, "_PACKAGE", package)
-        monkeypatch.setattr(database_module, "HEAD", NEXT)
+        monkeypatch.setattr(revision_module, "HEAD", NEXT)
 
     return become
 
@@ -542,8 +543,8 @@ def test_creating_that_is_killed_leaves_no_database(tmp_path: Path) -> None:
     done = run_python(
         """
         import os, signal, sys
-        import ingest.database.connect as database
-        database._sync = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+        import ingest.database.connect as database, ingest.database.creation as creation
+        creation.sync = lambda path: os.kill(os.getpid(), signal.SIGKILL)
         database.open_database(sys.argv[1])
         """,
         path,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.dump.allocations import Attributes, Header
+from ingest.dump.headers import Attributes, Header
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.dump.shapes import ELEMENT_BITS

@@ -94,7 +94,6 @@ def test_sizes_that_are_zero_in_all_rows_are_named_together() -> None:
     )
 
 
-
 def test_bars_are_drawn_where_key_columns_leave_room() -> None:
     """A bar is whole or not there; its number stays right."""
     assert "███▎     54.2%" in table(400).lines[2]

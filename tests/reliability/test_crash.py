@@ -22,11 +22,12 @@ from textwrap import dedent
 import duckdb
 import pytest
 
-import ingest.database.connect as database_module
+import ingest.database.revision as revision_module
 import ingest.resources
 from ingest import import_dumps
-from ingest.database.connect import HEAD, status
+from ingest.database.connect import status
 from ingest.database.publish import publish_snapshot
+from ingest.database.revision import HEAD
 from ingest.maintenance.export import export_database
 from ingest.pipeline.history import read_history
 from ingest.resources import migrations_dir
@@ -291,9 +292,9 @@ def test_a_kill_between_migrations_leaves_a_whole_schema(
     code = """
         import sys
         from pathlib import Path
-        import ingest.resources, ingest.database.connect
+        import ingest.resources, ingest.database.revision
         ingest.resources._PACKAGE = Path(sys.argv[1])
-        ingest.database.connect.HEAD = "9003_next"
+        ingest.database.revision.HEAD = "9003_next"
         from ingest import import_dumps
         import_dumps([sys.argv[2]], sys.argv[3], jobs=1)
         """
@@ -320,7 +321,7 @@ def test_a_kill_between_migrations_leaves_a_whole_schema(
     # The next release without the murder in it.
     write_revisions(folder / "next", kill_in=None)
     monkeypatch.setattr(ingest.resources, "_PACKAGE", folder / "next")
-    monkeypatch.setattr(database_module, "HEAD", _NEXT[-1])
+    monkeypatch.setattr(revision_module, "HEAD", _NEXT[-1])
     (folder / "next" / "queries").symlink_to(ROOT / "queries")
     import_dumps([site.dumps], database)
     assert status(database).revision == _NEXT[-1]
