@@ -25,7 +25,7 @@ _COMPILED: Final = "/jax/core/compile/backend_compile_duration"
 
 _active: list[Capture] = []
 _is_listening = False
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class Capture(ContextDecorator):
@@ -58,10 +58,10 @@ class Capture(ContextDecorator):
         except ImportError as error:
             raise UsageError(f"xbuf.capture needs JAX, 0.4.38 or newer: {error}") from error
         with _lock:
-            self._depth += 1
-            if self._depth == 1:
+            if not self._depth:
                 self._seen = {id(executable): executable for executable in _live_executables(backends())}
                 _active.append(self)
+            self._depth += 1
             if not _is_listening:
                 # JAX has no way to take a listener off that is older than 2025; this one costs nothing.
                 jax.monitoring.register_event_duration_secs_listener(_hear)

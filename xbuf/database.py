@@ -55,7 +55,6 @@ class Database:
 
     Attributes:
         path: the database file; a temporary one where dumps were opened.
-        connection: the DuckDB connection, for whatever is not here.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, folder: str | None = None) -> None:
@@ -71,8 +70,19 @@ class Database:
         self._remove = (
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder is not None else None
         )
-        self.connection: duckdb.DuckDBPyConnection = open_database(self.path, read_only=True)
-        create_temporary(self.connection)
+        self._connection: duckdb.DuckDBPyConnection | None = open_database(self.path, read_only=True)
+        create_temporary(self._connection)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The DuckDB connection, for whatever is not here.
+
+        Raises:
+            UsageError: the database is closed.
+        """
+        if self._connection is None:
+            raise UsageError(f"{self.path}: is closed; open it again")
+        return self._connection
 
     @property
     def runs(self) -> list[Run]:
@@ -132,7 +142,9 @@ class Database:
 
     def close(self) -> None:
         """Close it; a temporary one is removed."""
-        self.connection.close()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
         if self._remove is not None:
             self._remove()
 
@@ -143,6 +155,8 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
+        if self._connection is None:
+            return f"<xbuf.Database {self.path}: closed>"
         [(runs,)] = self.connection.execute("SELECT count(*) FROM runs").fetchall()
         return f"<xbuf.Database {self.path}: {runs:,} run{'' if runs == 1 else 's'}>"
 
@@ -212,7 +226,7 @@ def open(path: Paths, *, labels: Labels = (), jobs: int | None = None) -> Databa
 def _may_be_database(path: str) -> bool:
     """Say whether a path is no dump by its name; opened and closed, a database would lose DuckDB's locks."""
     name = os.path.basename(path)
-    return not (os.path.isdir(path) or split_member(name) or name.endswith(PROFILES))
+    return not ("://" in path or os.path.isdir(path) or split_member(name) or name.endswith(PROFILES))
 
 
 def _import(paths: Sequence[str], labels: Labels, jobs: int | None) -> Database:

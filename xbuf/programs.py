@@ -26,6 +26,10 @@ _NAME_BYTES: Final = 180
 _SHARED_MEMORY: Final = "/dev/shm"
 _ROOM: Final = 64 << 20
 """What a new database, its copy and the rows of a program take at most, besides ten times its protobuf."""
+_REMEDY: Final = (
+    "let it dump: `xbuf run -- python ...`, or .compile(compiler_options={'xla_dump_to': DIR,"
+    " 'xla_dump_hlo_as_text': True}) and xbuf.open(DIR)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +89,16 @@ def read_program(compiled: Any) -> Program:
             f"a compiled program is wanted, what jax.jit(f).lower(...).compile() returns, not {compiled!r}"
         )
     platform = str(executable.client.platform)
-    modules = executable.hlo_modules()
+    try:
+        modules, stats = executable.hlo_modules(), executable.get_compiled_memory_stats()
+    except RuntimeError as error:  # jaxlib's: the backend does not implement one of them
+        raise DumpError(
+            "no-assignment", f"the {platform} backend hands out nothing of a program: {error}; {_REMEDY}"
+        ) from error
     if len(modules) != 1:
         names = ", ".join(module.name for module in modules) or "none"
         raise DumpError("no-module", f"a program of one HLO module is wanted; this one has {names}")
     [module] = modules
-    stats = executable.get_compiled_memory_stats()
     # Until jaxlib 0.4.38, at least: module and assignment in one.
     whole = getattr(stats, "serialized_hlo_proto", b"")
     if whole:
@@ -99,9 +107,7 @@ def read_program(compiled: Any) -> Program:
     if not assignment:
         raise DumpError(
             "no-assignment",
-            f"{module.name}: the {platform} backend does not hand out where its buffers lie; let it dump:"
-            " `xbuf run -- python ...`, or .compile(compiler_options={'xla_dump_to': DIR,"
-            " 'xla_dump_hlo_as_text': True}) and xbuf.open(DIR)",
+            f"{module.name}: the {platform} backend does not hand out where its buffers lie; {_REMEDY}",
         )
     proto = module.as_serialized_hlo_module_proto()
     return Program(module.name, platform, _message(1, proto) + _message(3, assignment))

@@ -44,8 +44,13 @@ def test_dumps_answer_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     database = xbuf.open(PROTO)
     assert [run.module for run in database.runs] == ["jit_cd"]
     assert Path(database.path).is_relative_to(tmp_path)
+    run = database.run(1)
     database.close()
     assert list(tmp_path.glob("xbuf-*/*")) == []
+    assert repr(database).endswith("xbuf.duckdb: closed>")
+    with pytest.raises(xbuf.UsageError, match="is closed; open it again"):
+        run.peak()
+    database.close()
 
 
 def test_a_process_with_threads_of_jax_is_not_forked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,3 +68,10 @@ def test_what_is_no_compiled_program_is_refused(compiled: Compiled) -> None:
     compiled.executable.stats = Stats(b"")
     with pytest.raises(xbuf.DumpError, match=r"jit_cd: the cuda backend .* `xbuf run -- python"):
         xbuf.load(compiled)
+
+    def refuse() -> Stats:
+        raise RuntimeError("UNIMPLEMENTED")
+
+    compiled.executable.get_compiled_memory_stats = refuse  # type: ignore[method-assign]
+    with pytest.raises(xbuf.DumpError, match=r"hands out nothing of a program: UNIMPLEMENTED; let it dump"):
+        xbuf.load(compiled)
