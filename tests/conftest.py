@@ -23,6 +23,14 @@ settings.load_profile("xbuf")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to the slow run what goes over the corpus: others go over the part of it that is committed."""
+    for item in items:
+        if isinstance(item, pytest.Function) and {"shared_corpus", "shared_seeds"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a developer's own database out of the tests."""

@@ -28,7 +28,7 @@ print(len(submodules), len(first))
 """
 
 
-@pytest.mark.parametrize("names_first", [True, False])
+@pytest.mark.parametrize("names_first", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_public_name_is_the_same_after_every_submodule(names_first: bool) -> None:
     """In a fresh interpreter, whether the names or the submodules are imported first."""
     script = _EVERY_ORDER.replace("{names_first}", str(names_first))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ from ingest.check.findings import Cause, Finding, Outcome, Report
 from ingest.check.reports import FORMATS, write_report
 from ingest.cli.check import check
 from ingest.errors import ExitCode, UsageError
+from ingest.pipeline.importer import import_dumps
 
 DUMPS = Path(__file__).parents[1] / "golden/dumps"
 SMALL, LARGE = str(DUMPS / "batch-8"), str(DUMPS / "batch-32")
@@ -104,12 +106,32 @@ def test_json_has_every_field() -> None:
     assert finding["outcome"] == "broken"
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working directory of the commands, with a baseline of SMALL."""
-    monkeypatch.chdir(tmp_path)
-    done = run(SMALL, "--baseline", "memory.json", "--update-baseline")
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Baseline of SMALL, which the command wrote."""
+    folder = tmp_path_factory.mktemp("baseline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = run(SMALL, "--baseline", "memory.json", "--update-baseline")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "1 module -> memory.json\n")
+    return folder / "memory.json"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with SMALL and LARGE as runs 1 and 2."""
+    path = tmp_path_factory.mktemp("runs") / "xbuf.duckdb"
+    for folder in (SMALL, LARGE):
+        import_dumps([folder], path, jobs=1)
+    return path
+
+
+@pytest.fixture
+def folder(baseline: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working directory of the commands, with the baseline of SMALL; they check runs of `runs`, or dumps."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XBUF_DB", str(runs))
+    shutil.copy(baseline, tmp_path)
     return tmp_path
 
 
@@ -137,7 +159,7 @@ def test_rules_of_the_file_and_of_options_are_joined(folder: Path) -> None:
     """The file of the working directory is read without being named."""
     (folder / "xbuf.toml").write_text('baseline = "memory.json"\n[[growth]]\nfigure = "peak"\n')
     done = run(
-        LARGE, "--limit", "figure=peak,at_most=1MiB", "--no-rows", "SELECT * FROM checked_runs WHERE false"
+        "2", "--limit", "figure=peak,at_most=1MiB", "--no-rows", "SELECT * FROM checked_runs WHERE false"
     )
     assert code_of(done) == 1
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["BROKEN", "ok", "ok", "1"]
@@ -145,7 +167,7 @@ def test_rules_of_the_file_and_of_options_are_joined(folder: Path) -> None:
     other.mkdir()
     (other / "rules.toml").write_text('baseline = "../memory.json"\n[[growth]]\nfigure = "peak"\n')
     (folder / "xbuf.toml").unlink()
-    assert code_of(run(LARGE, "--config", "other/rules.toml")) == 0
+    assert code_of(run("2", "--config", "other/rules.toml")) == 0
 
 
 @pytest.mark.parametrize(
@@ -161,7 +183,7 @@ def test_rules_of_the_file_and_of_options_are_joined(folder: Path) -> None:
     ],
 )
 def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = run(SMALL, *arguments)
+    done = run("1", *arguments)
     assert isinstance(done.exception, UsageError)
     assert message in str(done.exception)
     assert code_of(done) == 2
@@ -182,7 +204,7 @@ def test_source_files_are_named_as_the_checkout_has_them(
     """A file below the working directory is relative to it."""
     monkeypatch.setattr(os, "getcwd", lambda: "/home/user")
     done = run(
-        LARGE,
+        "2",
         "--growth",
         "figure=peak,bytes=1",
         "--baseline",

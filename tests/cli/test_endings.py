@@ -76,7 +76,7 @@ def strike_in(target: str, when: str = "before") -> str:
         pytest.param("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded", marks=SLOW),
         pytest.param("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded", marks=SLOW),
         pytest.param("ingest.cli.ingest._as_text", "after", "1 dump was loaded", marks=SLOW),
-        ("ingest.cli.ingest.flush_stdout", "after", ""),
+        pytest.param("ingest.cli.ingest.flush_stdout", "after", "", marks=SLOW),
     ],
 )
 def test_ctrl_c_anywhere_in_an_import_ends_with_130_and_one_line(
@@ -108,7 +108,7 @@ def test_ctrl_c_while_duckdb_works_is_an_interruption(loaded: Path, statement: s
         import ingest.query.run as run
         real = run.run_sql
         def run_sql(*arguments, **options):
-            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
             return real(*arguments, **options)
         run.run_sql = run_sql
         """
@@ -160,6 +160,20 @@ def test_a_worker_that_was_just_forked_leaves_ctrl_c_to_its_parent() -> None:
 # --- streams -------------------------------------------------------------------------------------------
 
 
+_EACH = """
+one = main
+def main():
+    import sys
+    for words in {commands}:
+        sys.argv[1:] = words
+        try:
+            one()
+        except SystemExit as ended:
+            assert not ended.code
+        print(end="\\0", flush=True)
+"""
+
+
 @pytest.mark.parametrize(
     "encoding", ["ascii", *(pytest.param(name, marks=SLOW) for name in ("latin-1", "cp1252:strict", "utf-8"))]
 )
@@ -168,18 +182,26 @@ def test_no_output_fails_for_its_encoding(loaded: Path, encoding: str, tmp_path:
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "XBUF_DB": str(loaded), "COLUMNS": "70"}
     codec = encoding.partition(":")[0]
 
-    def output(*arguments: object, main: str = XBUF) -> tuple[str, str]:
-        done = program(main, *arguments, env=environment, text=False)
-        assert done.returncode in (0, 2), done.stderr
-        return done.stdout.decode(codec), done.stderr.decode(codec)
-
-    for words in (["runs"], ["show", "1"], ["query", "largest_modules"], ["query"], ["forget", "--run", "1"]):
-        assert output(*words)[0]
-    rows = json.loads(output("sql", "SELECT module_name FROM runs", "--format", "json")[0])
-    assert rows == [{"module_name": "jit_é→😀"}]
-    assert "é→😀" in json.loads(output("show", "1", "--format", "json")[0])["module_name"]
+    commands = (
+        ["runs"],
+        ["show", "1"],
+        ["query", "largest_modules"],
+        ["query"],
+        ["forget", "--run", "1"],
+        ["sql", "SELECT module_name FROM runs", "--format", "json"],
+        ["show", "1", "--format", "json"],
+    )
+    # One after the other in one process, with a NUL behind the output of each.
+    every = program(XBUF, before=_EACH.format(commands=commands), env=environment, text=False)
+    assert (every.returncode, "Traceback" in every.stderr.decode(codec)) == (0, False)
+    *outputs, rest = every.stdout.decode(codec).split("\0")
+    assert ([bool(output) for output in outputs], rest) == ([True] * len(commands), "")
+    assert json.loads(outputs[-2]) == [{"module_name": "jit_é→😀"}]
+    assert "é→😀" in json.loads(outputs[-1])["module_name"]
     missing = tmp_path / "é→😀…"
-    said = output(missing, main=INGEST)[1]
+    done = program(INGEST, missing, env=environment, text=False)
+    assert done.returncode == 2
+    said = done.stderr.decode(codec)
     assert "PATHS" in said or "no such" in said.lower()
     if codec == "ascii":
         assert "\\u2192\\ud83d\\ude00..." in said
@@ -199,7 +221,12 @@ def test_sql_from_stdin_is_utf_8_whatever_the_locale(loaded: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    "words", [["sql", "FROM runs"], ["runs"], ["show", "1"], ["db", "status"], ["query"]]
+    "words",
+    [
+        ["sql", "FROM runs"],
+        ["runs"],
+        *(pytest.param(words, marks=SLOW) for words in (["show", "1"], ["db", "status"], ["query"])),
+    ],
 )
 def test_a_full_stdout_is_one_line_and_exit_code_3(loaded: Path, words: list[str]) -> None:
     """Nothing of the interpreter's own comes after it."""

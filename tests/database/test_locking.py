@@ -521,7 +521,7 @@ def test_a_writer_is_named_and_what_was_read_is_kept(site: Site, open_shell: Cal
     site.grow(2, 3)
     with pytest.raises(DatabaseLocked, match="process") as caught:
         site.load()
-    assert caught.value.pid == writer.process.pid
+    assert caught.value.pid == writer.pid
     assert caught.value.command is not None
     assert sys.executable in caught.value.command
     assert caught.value.exit_code == 3
@@ -575,17 +575,18 @@ def test_what_a_writer_commits_is_never_lost(site: Site, open_shell: Callable[..
     writer = open_shell(site.database, read_only=False)
     site.grow(2)
 
-    def work() -> None:
-        writer.run("CREATE TABLE mine AS SELECT 42 AS i")
-        writer.close()
+    class Noted(list[Event]):
+        def append(self, event: Event) -> None:
+            super().append(event)
+            if isinstance(event, WaitingForLock):
+                writer.run("CREATE TABLE mine AS SELECT 42 AS i")
+                writer.close()
 
-    timer = threading.Timer(0.5, work)
-    timer.start()
+    site.events = Noted()
     summary = site.load(wait_seconds=20)
-    timer.join()
     assert (summary.loaded, summary.by_copy) == (1, False)
     (waiting,) = site.told(WaitingForLock)
-    assert (waiting.pid, waiting.wait_seconds) == (writer.process.pid, 20)
+    assert (waiting.pid, waiting.wait_seconds) == (writer.pid, 20)
     with duckdb.connect(str(site.database), read_only=True) as connection:
         assert connection.execute("SELECT i, (SELECT count(*) FROM runs) FROM mine").fetchall() == [(42, 3)]
 
@@ -668,19 +669,21 @@ def test_a_second_import_gives_up_and_names_the_first(site: Site) -> None:
     assert lock_holder(str(site.database)) is None
 
 
-def test_imports_at_once_load_everything_once(tmp_path: Path) -> None:
-    """Four processes that start together on one new database leave each run in it once."""
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_imports_at_once_load_everything_once(tmp_path: Path, count: int) -> None:
+    """Processes that start together on one new database leave each run in it once."""
     site = Site(tmp_path)
     site.grow(0, 1, 2, 3, 4)
     command = [sys.executable, "-m", "ingest.cli.ingest", str(site.dumps), "--wait", "60", "--jobs", "1"]
     code = "import sys; from ingest.cli.ingest import main; sys.argv[0] = 'xbuf-ingest'; main()"
     command = [sys.executable, "-c", code, *command[3:], "--db", str(site.database)]
-    imports = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+    pipe = subprocess.PIPE
+    imports = [subprocess.Popen(command, stdout=pipe, stderr=pipe) for _ in range(count)]
     for one in imports:
         _, error = one.communicate(timeout=60)
         assert one.returncode == 0, error
     assert site.runs() == 5
-    assert sorted(loaded for _, loaded in site.statuses()) == [0, 0, 0, 5]
+    assert sorted(loaded for _, loaded in site.statuses()) == [0] * (count - 1) + [5]
 
 
 # --- left-over write-ahead logs ------------------------------------------------------------------------
@@ -743,9 +746,9 @@ def test_a_kill_between_renaming_and_removing_the_log_is_mended(
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: data[:-20],
+        pytest.param(lambda data: data[:-20], marks=pytest.mark.slow),
         lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
-        lambda data: data[: len(data) // 2].ljust(len(data), b"\0"),
+        pytest.param(lambda data: data[: len(data) // 2].ljust(len(data), b"\0"), marks=pytest.mark.slow),
         lambda data: None,
     ],
     ids=["cut off", "a bit", "zeros", "gone"],
@@ -815,7 +818,14 @@ def test_a_snapshot_is_published_and_replaced_under_its_readers(site: Site, tmp_
     assert [path.name for path in tmp_path.iterdir() if "publish" in path.name] == []
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o444), (0o027, 0o440), (0o077, 0o400)])
+@pytest.mark.parametrize(
+    ("umask", "mode"),
+    [
+        pytest.param(0o022, 0o444, marks=pytest.mark.slow),
+        (0o027, 0o440),
+        pytest.param(0o077, 0o400, marks=pytest.mark.slow),
+    ],
+)
 def test_a_snapshot_is_read_only_and_follows_the_umask(
     site: Site, tmp_path: Path, umask: int, mode: int
 ) -> None:
@@ -1007,7 +1017,7 @@ def test_the_log_is_one_event_a_line(site: Site, tmp_path: Path) -> None:
         code, events = run()
     assert code == 3
     assert [event["event"] for event in events][-2:] == ["waiting-for-lock", "import-failed"]
-    assert events[-2]["pid"] == writer.process.pid
+    assert events[-2]["pid"] == writer.pid
     assert (events[-1]["status"], events[-1]["kept"], events[-1]["exit_code"]) == ("deferred", 1, 3)
 
 
@@ -1054,7 +1064,7 @@ def test_people_are_told_what_is_kept(site: Site, capfd: pytest.CaptureFixture[s
             run(ingest)
     assert ended.value.code == 3
     error = capfd.readouterr().err
-    assert f"process {writer.process.pid} " in error
+    assert f"process {writer.pid} " in error
     assert "1 dump is read and kept: the next import loads what was read" in error
     assert "Traceback" not in error
     summary = site.load()

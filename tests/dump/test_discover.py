@@ -454,6 +454,7 @@ def test_renamed_dump_without_a_stem_of_its_own_is_a_problem(tmp_path: Path) -> 
     assert "rename one of them" in problem.message
 
 
+@pytest.mark.slow
 def test_search_is_near_the_speed_of_a_listing(tmp_path: Path) -> None:
     """2,000 sets of four files take a fraction of a second: the same as listing and one stat per file."""
     for number in range(2000):

@@ -25,8 +25,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from ingest import ImportSummary, import_dumps, open_database
+from ingest.cli.ingest import ingest
+from ingest.cli.xbuf import xbuf
 from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.parse import parse_set
@@ -91,8 +94,16 @@ def assert_accounted(database: Path, summary: ImportSummary, found: int) -> None
             connection.execute(f'SELECT * FROM "{table}"').fetchall()
 
 
-class Done(NamedTuple):
+class Told(NamedTuple):
     """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Done(NamedTuple):
+    """What a process came to."""
 
     code: int
     out: str
@@ -102,8 +113,21 @@ class Done(NamedTuple):
     """Bytes, of the largest of its processes."""
 
 
+def ingest_here(*arguments: str | Path, database: Path) -> Told:
+    """Run the command in this process, with one job; no control character may come out."""
+    told = CliRunner(env={"XBUF_DB": str(database)}).invoke(
+        ingest, ["--jobs", "1", *map(str, arguments)], standalone_mode=False, catch_exceptions=False
+    )
+    assert_printable(told.output)
+    return Told(int(told.return_value), told.stdout, told.stderr)
+
+
+def assert_printable(text: str) -> None:
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
 def xbuf_ingest(*arguments: str | Path, database: Path, before: Callable[[], None] | None = None) -> Done:
-    """Run the command with one job; no traceback and no control character may come out.
+    """Run the command in a process, with one job; no traceback and no control character may come out.
 
     `before` is called in the new process before the command starts.
     """
@@ -136,7 +160,7 @@ def xbuf_ingest(*arguments: str | Path, database: Path, before: Callable[[], Non
     *told, used = err.splitlines()
     memory, seconds = used.split()
     assert "Traceback" not in out + err
-    assert all(character.isprintable() or character == "\n" for character in out + err)
+    assert_printable(out + err)
     return Done(done.returncode, out, "\n".join(told), float(seconds), int(memory))
 
 
@@ -228,7 +252,7 @@ def test_what_a_copy_does_to_bytes_is_mended_and_told(
     """A byte order mark, CR LF, bytes that are no UTF-8: the dump loads with a notice and its figures."""
     assert change(text_of()) != text_of()
     write(tmp_path / "dumps", {f"x{PRIMARY}": change(text_of())})
-    done = xbuf_ingest(tmp_path / "dumps", database=database)
+    done = ingest_here(tmp_path / "dumps", database=database)
     assert (done.code, done.err) == (0, "")
     assert rows(database, "SELECT kind FROM notices") == ([(notice,)] if notice else [])
     assert rows(database, "SELECT total_bytes, peak_bytes FROM runs") == [(240, 240)]
@@ -239,11 +263,10 @@ def test_a_nul_among_the_names_is_kept(tmp_path: Path, database: Path) -> None:
     name = "a\x00\x1b[31m\u202eb"
     text = text_of().replace(b"x.1", name.encode())
     write(tmp_path / "dumps", {f"x{PRIMARY}": text})
-    assert xbuf_ingest(tmp_path / "dumps", database=database).code == 0
+    assert ingest_here(tmp_path / "dumps", database=database).code == 0
     assert rows(database, 'SELECT count(*) FROM "values" WHERE instruction = ' + sql_text(name)) == [(1,)]
-    xbuf = [sys.executable, "-c", "from ingest.cli.xbuf import main; main()"]
-    query = [*xbuf, "query", "live_at_peak", "--run", "1", "--db", os.fspath(database)]
-    shown = subprocess.run(query, capture_output=True, check=True).stdout.decode()
+    query = ["query", "live_at_peak", "--run", "1", "--db", os.fspath(database)]
+    shown = CliRunner().invoke(xbuf, query, catch_exceptions=False).stdout
     assert r"a\x00" in shown
     assert not set(shown) & {"\x00", "\x1b", "\u202e"}
 
@@ -360,7 +383,7 @@ def test_truncated_compressed_files_are_refused(
     damaged = [whole[:size] for size in (5, 20, len(whole) // 2, len(whole) - 1)] + [spoilt]
     files = {f"{number}{PRIMARY}.{ending}": content for number, content in enumerate(damaged)}
     write(tmp_path / "dumps", {**files, f"whole{PRIMARY}.{ending}": whole})
-    done = xbuf_ingest(tmp_path / "dumps", "--format", "json", database=database)
+    done = ingest_here(tmp_path / "dumps", "--format", "json", database=database)
     assert (done.code, json.loads(done.out)["loaded"], json.loads(done.out)["rejected"]) == (1, 1, 5)
     assert {kind for (kind,) in rows(database, "SELECT kind FROM rejects")} <= {"unreadable", "truncated"}
 
@@ -388,13 +411,13 @@ def test_odd_file_names_load_and_are_shown_escaped(tmp_path: Path, database: Pat
     with open(bad, "wb") as file:
         file.write(TINY[:-9])
     os.utime(bad, (LONG_AGO, LONG_AGO))
-    done = xbuf_ingest(os.fsdecode(folder), database=database)
+    done = ingest_here(os.fsdecode(folder), database=database)
     assert done.code == 1
     assert display(os.fsdecode(bad)) in done.err
     stems = {stem for (stem,) in rows(database, "SELECT stem FROM runs")}
     assert stems == {display(os.fsdecode(name)) for name in names}
     assert rows(database, "SELECT file FROM rejects") == [(display(os.fsdecode(bad)),)]
-    again = xbuf_ingest(os.fsdecode(folder), "--format", "json", database=database)
+    again = ingest_here(os.fsdecode(folder), "--format", "json", database=database)
     assert (again.code, json.loads(again.out)["unchanged"]) == (1, len(names))
 
 

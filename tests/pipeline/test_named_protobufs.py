@@ -30,8 +30,16 @@ def parts(data: bytes) -> dict[int, bytes]:
     return found
 
 
-@pytest.mark.parametrize("name", ["proto", "module.bin", "module_0001.jit_f.bin", "a.txt"])
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "is_packed"),
+    [
+        ("proto", False),
+        ("module.bin", True),
+        pytest.param("module_0001.jit_f.bin", False, marks=pytest.mark.slow),
+        pytest.param("a.txt", False, marks=pytest.mark.slow),
+        ("a.txt", True),
+    ],
+)
 def test_a_protobuf_is_recognised_by_its_content(
     name: str, is_packed: bool, database: Path, tmp_path: Path
 ) -> None:

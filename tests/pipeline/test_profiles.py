@@ -250,16 +250,24 @@ def test_events_are_stepped_over_unread(tmp_path: Path, monkeypatch: pytest.Monk
         (b"\x0f" * 99, "wire type"),
     ],
 )
-def test_what_is_no_profile_of_modules_is_rejected_in_one_line(
-    content: bytes, words: str, database: Path, tmp_path: Path
+def test_what_is_no_profile_of_modules_is_an_error_in_one_line(
+    content: bytes, words: str, tmp_path: Path
 ) -> None:
-    """It says what is missing and how to get it; what lies beside it loads."""
+    """It says what is missing and how to get it."""
     write(tmp_path, content)
+    with pytest.raises(DumpError, match=words) as caught:
+        read_profile(tmp_path / "host.xplane.pb")
+    assert "\n" not in str(caught.value)
+
+
+def test_what_lies_beside_no_profile_loads(database: Path, tmp_path: Path) -> None:
+    """The import rejects the one file, and again the next time."""
+    write(tmp_path, b"")
     shutil.copy(PROTO, tmp_path)
     summary = load(database, tmp_path)
     assert (summary.found, summary.loaded, summary.rejected) == (2, 1, 1)
     [reject] = summary.rejects
-    assert words in reject.message
+    assert "no planes" in reject.message
     assert reject.file == str(tmp_path / "host.xplane.pb")
     assert load(database, tmp_path).rejected == 1
 

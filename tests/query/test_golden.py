@@ -36,7 +36,7 @@ def test_the_reference_is_up_to_date(demonstration: duckdb.DuckDBPyConnection) -
     assert DOCS.read_text(encoding="utf-8") == reference(demonstration, shipped().load_all())
 
 
-def test_every_query_shows_something_in_the_reference(demonstration: duckdb.DuckDBPyConnection) -> None:
+def test_every_query_shows_something_in_the_reference() -> None:
     """No entry of the reference has an empty result: its example finds rows."""
-    empty = [name for name in shipped() if golden_text(demonstration, shipped().load(name)).count("\n") < 2]
-    assert empty == []
+    results = {name: (GOLDEN / f"{name}.csv").read_text(encoding="utf-8") for name in shipped()}
+    assert [name for name, text in results.items() if text.count("\n") < 2] == []

