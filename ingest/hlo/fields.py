@@ -84,7 +84,7 @@ def parse(wire: Wire, data: bytes, class_: Any) -> Any:
     try:
         return class_.FromString(data)
     except DecodeError as error:
-        raise wire.error(f"a message is damaged: {error}") from error
+        raise wire.error(f"a message is damaged, or the file is no HloProto: {error}") from error
 
 
 def as_text(data: bytes) -> str:

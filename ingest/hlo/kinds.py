@@ -10,7 +10,10 @@ from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 from ingest.hlo.wire import BYTES, MAX_BYTES, VARINT, Wire
 
-__all__ = ["what_else"]
+__all__ = ["OTHER", "what_else"]
+
+OTHER: Final = "other-protobuf"
+"""Kind of the errors on files that are whole, and another protobuf of XLA's than an HloProto."""
 
 _REMEDY: Final = (
     "xbuf reads the HloProto, which holds both: XLA_FLAGS=--xla_dump_hlo_as_proto writes it, and"
@@ -29,25 +32,26 @@ def what_else(path: str, part: FilePart | None = None) -> str | None:
         part: where in the file it lies; None for the whole.
     """
     wire = Wire(path, Budget(), MAX_BYTES, part=part, skips_unread=True)
+    # Of the first field 1 and the first field 3, which fields it has if it is a message.
+    inner: dict[int, set[tuple[int, int]]] = {}
     try:
-        numbers: set[int] = set()
-        first: set[tuple[int, int]] = set()
         for field in wire.fields():
-            if not numbers:
-                if (field.number, field.wire_type) != (1, BYTES):
-                    return None
-                with suppress(DumpError):  # no message: a name
-                    first = {(one.number, one.wire_type) for one in wire.fields(field.value)}
-            numbers.add(field.number)
+            if not inner and (field.number, field.wire_type) != (1, BYTES):
+                return None
+            if field.number in (1, 3) and field.wire_type == BYTES and field.number not in inner:
+                inner[field.number] = set()
+                with suppress(DumpError):  # a string
+                    inner[field.number] = {(one.number, one.wire_type) for one in wire.fields(field.value)}
     except DumpError:
         return None  # it is damaged
     finally:
         wire.close()
-    # A module begins with its name, whose letters are never the fields 1 to 3 of a message.
-    if not numbers or (1, BYTES) in first:
-        return None  # empty, or an HloProto
+    first, third = inner.get(1, set()), inner.get(3, set())
+    if (1, BYTES) in first:
+        return None  # an HloProto
     if (3, BYTES) in first and {(1, VARINT), (2, VARINT)} & first:
         return _ASSIGNMENT
     if (2, BYTES) in first:
         return _PROFILE
-    return _MODULE if {1, 2, 3} <= numbers else None
+    # A module begins with its name, whose letters are never one of these; computations have names, too.
+    return _MODULE if third >= {(1, BYTES), (2, BYTES)} else None

@@ -17,7 +17,7 @@ from ingest.errors import DumpError
 from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
 from ingest.hlo.assignment_proto import AssignmentReader
 from ingest.hlo.budget import Budget
-from ingest.hlo.kinds import what_else
+from ingest.hlo.kinds import OTHER, what_else
 from ingest.hlo.module import Module
 from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.placement import Placement
@@ -68,7 +68,7 @@ def read_proto(
         other = what_else(name, part) if error.kind == KIND else None
         if other is None:
             raise
-        raise DumpError(KIND, other, file=name) from error
+        raise DumpError(OTHER, other, file=name) from error
     finally:
         wire.close()
     module = Module(reader)

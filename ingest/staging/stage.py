@@ -26,6 +26,7 @@ from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
 from ingest.errors import DumpError, SourceError
+from ingest.hlo.kinds import OTHER
 from ingest.source.local import status_of
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
@@ -333,7 +334,9 @@ def _is_gone(dump_set: DumpSet) -> bool:
 
 
 def _is_refused(error: DumpError) -> bool:
-    """Say whether the system refused to open or read the file: waiting does not help."""
+    """Say whether waiting does not help: the system refuses to read the file, or it is another one."""
+    if error.kind == OTHER:
+        return True
     cause = error.__cause__
     return isinstance(cause, OSError) and cause.errno not in (None, errno.ENOENT, errno.ESTALE)
 

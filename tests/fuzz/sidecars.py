@@ -47,6 +47,7 @@ KINDS: Final = frozenset(
         "hlo-proto",
         "no-buffer-assignment",
         "number-too-large",
+        "other-protobuf",
         "out-of-bounds",
         "sidecar-limit",
         "unreadable",
@@ -54,7 +55,15 @@ KINDS: Final = frozenset(
 )
 """Why a protobuf that lies alone may be rejected."""
 NOTICES: Final = frozenset(
-    {"hlo-text", "hlo-proto", "proto-differs", "sidecar-limit", "unreadable", "line-too-long"}
+    {
+        "hlo-text",
+        "hlo-proto",
+        "other-protobuf",
+        "proto-differs",
+        "sidecar-limit",
+        "unreadable",
+        "line-too-long",
+    }
 )
 _OF_THE_MODULE: Final = {
     "instructions",

@@ -63,9 +63,10 @@ def test_a_protobuf_is_recognised_by_its_content(
         (PROTO.read_bytes()[:-9], "cut off"),
         (b"\n\x0f\x12\x09/host:CPU\x1a\x02\x08\x01", ".xplane.pb"),
         (b"\n\x00\x1a\x00", "no HloProto"),
+        (b"\n\x05a.txt\x12\x03abc\x1a\x02xy", "no HloProto"),
         (b"\nplain text\n", "nor is it a protobuf"),
     ],
-    ids=["module", "message-like name", "assignment", "cut", "profile", "empty", "text"],
+    ids=["module", "message-like name", "assignment", "cut", "profile", "empty", "descriptor", "text"],
 )
 def test_another_protobuf_is_named_in_one_line(
     content: bytes, words: str, database: Path, tmp_path: Path
@@ -77,3 +78,12 @@ def test_another_protobuf_is_named_in_one_line(
     summary = import_dumps(path, database)
     assert (summary.found, summary.rejected) == (1, 1)
     assert words in summary.rejects[0].message
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_another_protobuf_is_rejected_at_once(number: int, database: Path, tmp_path: Path) -> None:
+    """One that was written a moment ago is not taken to be still being written."""
+    path = tmp_path / "some.bin"
+    path.write_bytes(parts(PROTO.read_bytes())[number])
+    summary = import_dumps(path, database)
+    assert (summary.rejected, summary.unfinished) == (1, 0)
