@@ -47,7 +47,7 @@ AT_ONCE: Final = 16
 _PAGE: Final = 1000
 
 _T = TypeVar("_T")
-_STATUS: Final = re.compile(r"status(?: code)?:?\s+\"?(\d{3})|\b(\d{3}) [A-Z][a-z]+ ?[A-Z]?")
+_STATUS: Final = re.compile(r"\bstatus(?: code)?:? (\d{3})\b")
 
 
 def require_obstore() -> None:
@@ -126,7 +126,7 @@ class AtUrl:
         def read(store: ObjectStore) -> bytes:
             result = obstore.get(store, self.key_of(path), options=options)
             if found is not None and (result.meta["size"], result.meta["e_tag"]) != (found.size, found.etag):
-                raise OSError(errno.ESTALE, "is another version than was listed", path)
+                raise _Stale
             data = bytes(result.bytes())
             if len(data) != end - start:
                 raise _Short
@@ -141,8 +141,6 @@ class AtUrl:
         for trial in range(1, TRIALS + 1):
             try:
                 return request(store)
-            except OSError:
-                raise
             except Exception as error:
                 reason = _reason(error, what)
             if trial < TRIALS:
@@ -244,6 +242,10 @@ class _Short(Exception):
     """A body ended before its time."""
 
 
+class _Stale(Exception):
+    """The answer is of another version than the one asked for."""
+
+
 class _Ranges(io.RawIOBase):
     """A file at a URL as a stream, read in ranges."""
 
@@ -302,6 +304,7 @@ def _store(address: Address, _: int) -> ObjectStore:
     client: dict[str, Any] = {
         "timeout": timedelta(seconds=REQUEST_SECONDS),
         "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+        "allow_http": True,  # where the address, or the endpoint of the environment, says so
     }
     retry: Any = {"max_retries": 0}  # they are done here, where the time is known
     try:
@@ -311,7 +314,6 @@ def _store(address: Address, _: int) -> ObjectStore:
                 pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
                 token = base64.b64encode(pair.encode()).decode()
                 client["default_headers"] = {"Authorization": f"Basic {token}"}
-            client["allow_http"] = address.scheme == "http"
             url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/", parts.query, ""))
             return HTTPStore.from_url(url, client_options=client, retry_config=retry)
         return from_url(address.root, client_options=client, retry_config=retry)
@@ -327,23 +329,30 @@ def _reason(error: Exception, what: str) -> str:
 
     if isinstance(error, _Short):
         return "the answer ends too early"
-    if isinstance(error, known.NotFoundError):
+    text = str(error)
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if status == 404 or isinstance(error, known.NotFoundError | FileNotFoundError):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), what) from None
-    if isinstance(error, known.PermissionDeniedError | known.UnauthenticatedError):
+    is_refused = isinstance(error, known.PermissionDeniedError | known.UnauthenticatedError | PermissionError)
+    if status in (401, 403) or is_refused:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what) from None
-    if isinstance(error, known.PreconditionError):
+    if status == 412 or isinstance(error, known.PreconditionError | _Stale):
         raise OSError(errno.ESTALE, "is another version than was listed", what) from None
     if isinstance(error, known.NotSupportedError):
         raise SourceError(f"{what}: the server does not give parts of files; download it first") from None
-    text = str(error)
-    if found := _STATUS.search(text):
-        return f"the server answers {found[1] or found[2]}"
+    if status in _FINAL:
+        raise SourceError(f"{what}: the server answers {status}") from None
+    if status:
+        return f"the server answers {status}"
     for word, reason in _WORDS.items():
         if word in text.lower():
             return reason
     return f"the request failed ({type(error).__name__})"
 
 
+_FINAL: Final = frozenset(range(400, 500)) - {408, 425, 429}
+"""Answers that another trial would not change."""
 _WORDS: Final = {
     "dns": "the name of the host is not known",
     "certificate": "its certificate is not valid",

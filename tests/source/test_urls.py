@@ -1,0 +1,188 @@
+"""Dumps at URLs: what is read, what is tried again, what is never shown; against a web server on loopback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest.dump.find import discover
+from ingest.errors import SourceError, UsageError
+from ingest.pipeline.importer import import_dumps
+from ingest.source.address import parse_url
+from ingest.source.apart import apart
+from ingest.source.kinds import place_of, without_secrets
+from ingest.source.objects import AtUrl
+from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip
+from tests.support.web import web_server
+
+SECRET = "S3CR3T"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("s3://bucket/a/b/", "s3://bucket/a/b"),
+        ("S3A://Bucket/Key", "s3://Bucket/Key"),
+        ("gs://bucket", "gs://bucket"),
+        ("abfs://box@account.dfs.core.windows.net/a", "az://box/a"),
+        (f"s3://key:{SECRET}@bucket/a", "s3://bucket/a"),
+        (
+            f"https://user:{SECRET}@host:8443/a%20b.zip?X-Amz-Signature={SECRET}#x",
+            "https://host:8443/a b.zip",
+        ),
+        (f"https://{SECRET}@host/a.zip", "https://host/a.zip"),
+    ],
+)
+def test_what_is_shown_of_a_url_opens_nothing(url: str, shown: str) -> None:
+    """User, password, query and fragment stay out of what is stored and printed, and of its repr."""
+    address = parse_url(url)
+    assert address.shown == place_of(url) == shown
+    assert SECRET not in repr(address) + repr(AtUrl(address)) + without_secrets(f"xbuf-ingest {url} --x")
+
+
+@pytest.mark.parametrize("url", ["ftp://host/a.zip", "s3://", "https:///a.zip", "http://host:port/a"])
+def test_a_url_of_nothing_that_is_read_is_wrong_usage(url: str) -> None:
+    """It says what is."""
+    with pytest.raises(UsageError):
+        parse_url(url)
+
+
+def test_a_local_import_imports_nothing_for_urls(tmp_path: Path) -> None:
+    """Neither obstore nor what reads archives."""
+    code = (
+        "import sys; import ingest.pipeline.importer; from ingest.dump.find import discover;"
+        " discover(sys.argv[1]); print([m for m in sys.modules if m in ('obstore', 'tarfile') or"
+        " m.startswith('ingest.source')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert "obstore" not in done.stdout
+    assert "objects" not in done.stdout
+    assert "archive" not in done.stdout
+
+
+def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing of the URL that is secret."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SourceError, match=r"pip install 'xbuf\[remote\]'"):
+        discover(f"https://host/a.zip?sig={SECRET}")
+
+
+def _numbers(count: int, seconds: float) -> Iterator[int]:
+    for number in range(count):
+        yield number
+        time.sleep(seconds)
+    raise PermissionError(13, "no")
+
+
+def test_a_process_apart_hands_on_items_and_errors_and_ends_in_time() -> None:
+    """Whatever it waits for."""
+    numbers = apart(_numbers, 3, 0, what="x", deadline=None)
+    assert [next(numbers) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(PermissionError):
+        next(numbers)
+    with pytest.raises(SourceError, match="x: was not read in time"):
+        list(apart(_numbers, 2, 60, what="x", deadline=time.time() + 0.1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web")
+    (folder / "dumps.zip").write_bytes(as_zip([(f"n/{PRIMARY}", DUMP)]))
+    (folder / "dumps.tar").write_bytes(as_tar([(f"n/{PRIMARY}", DUMP)]))
+    (folder / PRIMARY).write_bytes(DUMP)
+    return folder
+
+
+def _read(url: str, trials: int) -> Iterator[object]:
+    from ingest.source import objects
+
+    objects.FIRST_PAUSE, objects.TRIALS, objects.RANGE_BYTES = 0.01, trials, 3000  # type: ignore[misc]
+    address = parse_url(url)
+    source = AtUrl(address._replace(key=""))
+    path = address.shown
+    found = source.status(path)
+    assert found is not None
+    yield found
+    with source.open(path, found).stream as stream:
+        yield stream.read()
+        stream.seek(5000)
+        yield stream.read(10)
+
+
+def read(url: str, trials: int = 6) -> list[object]:
+    return list(apart(_read, url, trials, what=url, deadline=time.time() + 60))
+
+
+@pytest.mark.parametrize("faults", ["ok", "503,ok", "reset,ok", "cut,ok", "slow", "503,reset,cut,ok"])
+def test_a_file_is_read_whole_whatever_fails_in_between(faults: str, folder: Path) -> None:
+    """In ranges, each tried again; the content is that of the file."""
+    pytest.importorskip("obstore")
+    with web_server(folder, faults) as url:
+        status, content, part = read(f"{url}/{PRIMARY}")
+    assert content == DUMP
+    assert part == DUMP[5000:5010]
+    assert isinstance(status, tuple)
+    assert status[:2] == (len(DUMP), 1_600_000_000_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("faults", "error", "message"),
+    [
+        ("ok,503", SourceError, "cannot be read after 2 trials: the server answers 503"),
+        ("ok,cut", SourceError, "cannot be read after 2 trials: the connection is cut off"),
+        ("ok,403", PermissionError, "Permission denied"),
+        ("ok,stale", OSError, "another version than was listed"),
+    ],
+)
+def test_what_keeps_failing_is_said_in_a_line_without_secrets(
+    faults: str, error: type[Exception], message: str, folder: Path
+) -> None:
+    """The library's own messages quote the URL."""
+    pytest.importorskip("obstore")
+    with web_server(folder, ",".join([faults, *[faults.split(",")[1]] * 20])) as url:
+        where = f"{url.replace('//', f'//user:{SECRET}@')}/{PRIMARY}?sig={SECRET}"
+        with pytest.raises(error, match=message) as caught:
+            read(where, trials=2)
+    assert SECRET not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_archive_at_a_url_is_imported_once_and_its_secret_kept_nowhere(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The second import asks for its version and downloads nothing."""
+    pytest.importorskip("obstore")
+    database, log = tmp_path / "xbuf.duckdb", tmp_path / "log"
+    events: list[object] = []
+    with web_server(folder, "ok", log) as url:
+        where = f"{url.replace('//', f'//user:{SECRET}@')}/dumps.zip?sig={SECRET}"
+        summary = import_dumps(where, database, jobs=1, on_event=events.append)
+        assert (summary.loaded, summary.rejected) == (1, 0)
+        log.write_text("")
+        assert import_dumps(where, database, jobs=1, on_event=events.append).unchanged == 1
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["HEAD"]
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path != log)
+    assert SECRET.encode() not in kept
+    assert url.encode() in kept
+    assert SECRET not in repr(events) + repr(summary) + "".join(capfd.readouterr())
+
+
+def test_files_at_urls_that_lie_together_are_one_set(folder: Path) -> None:
+    """A web server lists nothing, so each is named; another key of the same place is another file."""
+    pytest.importorskip("obstore")
+    (folder / VALUES).write_bytes(DUMP)
+    with web_server(folder) as url:
+        found = discover([f"{url}/{PRIMARY}", f"{url}/{VALUES}"])
+        assert [[member.role for member in one.members] for one in found.sets] == [["primary", "values"]]
+        assert found.sets[0].directory == url
+        with pytest.raises(UsageError, match="there is no such file"):
+            discover(f"{url}/missing.zip")
+        with pytest.raises(SourceError, match="lists no files"):
+            discover(f"{url}/")
