@@ -57,6 +57,7 @@ class Figures:
     peak_instruction: str | None
     arena_bytes: int | None
     unused_bytes: int | None
+    padding_bytes: int | None
     dump_dir: str
     stem: str
     labels: list[str] | None
@@ -189,7 +190,7 @@ def read_run(connection: duckdb.DuckDBPyConnection, run: int) -> RunPicture:
     Raises:
         UsageError: there is no such run.
     """
-    row = connection.execute(statement("figures"), {"run": run}).fetchone()
+    row = execute_with_blocks(connection, statement("figures"), {"run": run}).fetchone()
     if row is None:
         raise UsageError(f"there is no run {run}; `xbuf runs` lists them")
     allocations = _allocations(connection, run)

@@ -1,4 +1,4 @@
--- What heads a report: the run, its figures, and how much of its arenas is free at their own peaks.
+-- What heads a report: the run, its figures, how much of its arenas is free at their own peaks, and the padding at the peak.
 SELECT
     r.run_id,
     coalesce(r.module_name, r.stem) AS module,
@@ -10,8 +10,9 @@ SELECT
     r.peak_time,
     r.schedule_length,
     s.instruction AS peak_instruction,
-    a.arena_bytes,
-    a.unused_bytes,
+    f.arena_bytes,
+    f.unused_bytes,
+    f.padding_bytes,
     r.dump_dir,
     r.stem,
     l.labels
@@ -20,12 +21,12 @@ LEFT JOIN schedule AS s ON s.run_id = r.run_id AND s."time" = r.peak_time
 LEFT JOIN (
     SELECT
         x.run_id,
-        sum(x.size_bytes)::BIGINT AS arena_bytes,
-        sum(x.size_bytes - x.live_peak_bytes)::BIGINT AS unused_bytes
-    FROM allocations AS x
-    WHERE x.kind = 'temp' AND x.live_peak_bytes IS NOT NULL
+        max(x.bytes) FILTER (x.part = 'kind' AND x.figure = 'temp') AS arena_bytes,
+        max(x.bytes) FILTER (x.figure = 'unused in arenas') AS unused_bytes,
+        max(x.bytes) FILTER (x.figure = 'padding at the peak') AS padding_bytes
+    FROM run_figures($run::VARCHAR) AS x
     GROUP BY x.run_id
-) AS a ON a.run_id = r.run_id
+) AS f ON f.run_id = r.run_id
 LEFT JOIN (
     SELECT k.run_id, list(k."key" || '=' || k."value" ORDER BY k."key") AS labels FROM run_labels AS k GROUP BY k.run_id
 ) AS l ON l.run_id = r.run_id

@@ -116,6 +116,9 @@ def _figures(figures: Figures) -> Iterator[tuple[str, str, str]]:
         share = 100 * figures.unused_bytes / figures.arena_bytes
         note = f"{_size(figures.unused_bytes)} of {_size(figures.arena_bytes)} of arenas"
         yield "fragmentation", f"{share:.1f} %", note
+    if figures.padding_bytes and figures.peak_bytes:
+        share = 100 * figures.padding_bytes / figures.peak_bytes
+        yield "padding", _size(figures.padding_bytes), f"{share:.1f} % of the live peak"
 
 
 def _size(size: int | None) -> str:

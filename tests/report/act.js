@@ -13,6 +13,7 @@ field.value = result.word = rows()[0].children[8].textContent; field.dispatchEve
 result.found = Number(grid.getAttribute("aria-rowcount")) - 1;
 result.count = document.querySelector("output").textContent;
 result.dimmed = arena.firstChild.toDataURL() !== before;
+result.cells = [10, 11].map(at => [rows()[0].children[at].title, rows()[0].children[at].textContent]);
 field.value = ""; field.dispatchEvent(new Event("input")); await next();
 const press = name => document.querySelector(`[data-choice="${name}"]`).click();
 const legend = () => [...document.querySelectorAll(".legend li")].map(one => one.textContent);

@@ -23,6 +23,7 @@ from click.testing import CliRunner
 
 from ingest.cli.report import report
 from ingest.errors import UsageError
+from ingest.query.cells import human_bytes
 from ingest.report import payload
 from ingest.report.advice import Advice, Step
 from ingest.report.columns import Columns
@@ -116,6 +117,17 @@ def test_the_page_says_what_would_lower_the_peak(largest: RunDetails) -> None:
     ]  # fmt: skip
     assert "No step that was looked for lowers it by itself." in two
     assert "would lower the peak" not in write_page([largest])
+
+
+def test_the_heading_says_what_is_padding(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """As the saved query of the same figures: XProf shows it beside the peak."""
+    [(run, padding, peak)] = demonstration.execute(
+        "SELECT run_id, bytes, peak_bytes FROM run_figures((SELECT string_agg(run_id, ',') FROM runs WHERE"
+        " backend = 'tpu')) JOIN runs USING (run_id) WHERE figure = 'padding at the peak' AND bytes > 0"
+        " ORDER BY ALL LIMIT 1"
+    ).fetchall()
+    page = write_page([read_details(demonstration, run)])
+    assert f"<dt>padding</dt><dd>{human_bytes(padding)} <small>{100 * padding / peak:.1f} % of the" in page
 
 
 def test_columns_hold_what_was_put_in() -> None:
@@ -277,6 +289,9 @@ def test_a_browser_shows_the_page(
     assert result["found"] == len(matching) > 0
     assert result["count"].startswith(f"{len(matching)} buffers, ")
     assert result["dimmed"]
+    for full, shown in result["cells"]:
+        assert full.endswith(shown)
+        assert not shown.startswith(("jit(", "/"))
     assert result["legends"]["kind"] != result["legends"]["op"] != result["legends"]["space"]
     assert min(result["modes"].values()) > 0.1
     assert result["last"] == f"row-{buffers.size.size - 1}"

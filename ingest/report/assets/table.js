@@ -4,7 +4,10 @@ const ROW = 24, VISIBLE = 18;
 const MOST_PIXELS = 6_000_000; // browsers cap the height of an element
 
 const numeric = (title, value, text, width) => ({ title, value, text, width, number: true });
-const textual = (title, column, width) => ({ title, column, width, number: false });
+const textual = (title, column, width, brief = text => text) => ({ title, column, width, brief, number: false });
+
+// Where an op_name and a path are cut, their ends say the most; the function that was compiled says nothing.
+const withoutFunction = name => name.replace(/^p?jit\([^/]*\)\/(jit\(main\)\/)?/, "");
 
 function tableColumns(run) {
   const { buffers, allocations, ranged } = run;
@@ -22,8 +25,8 @@ function tableColumns(run) {
     textual("opcode", "opcode", "minmax(70px, .7fr)"),
     textual("name", "name", "minmax(110px, 1.1fr)"),
     textual("shape", "shape", "minmax(110px, 1fr)"),
-    textual("op_name", "op_name", "minmax(120px, 1.8fr)"),
-    textual("source", "source", "minmax(90px, 1fr)"),
+    textual("op_name", "op_name", "minmax(120px, 1.8fr)", withoutFunction),
+    textual("source", "source", "minmax(90px, 1fr)", lastPart),
   ];
 }
 
@@ -126,7 +129,7 @@ function fillRows(table) {
       "data-row": at,
     }, ...columns.map((column, number) => {
       const text = column.column ? textOf(table.run, column.column, buffer) : column.text(buffer);
-      return element("div", { role: "gridcell", "aria-colindex": number + 1, class: column.number ? "number" : "", title: text }, text);
+      return element("div", { role: "gridcell", "aria-colindex": number + 1, class: column.number ? "number" : "", title: text }, column.column ? column.brief(text) : text);
     }));
     row.style.top = `${at * ROW - top}px`;
     made.push(row);
