@@ -68,12 +68,14 @@ class Matching:
 
     Attributes:
         sets: the two folders.
+        runs: the two runs.
         before_bytes, after_bytes: the peaks, as the matched buffers add up.
         rows_bytes: sum of the absolute changes of all rows.
         change_bytes: sum of the changes.
     """
 
     sets: tuple[str, str]
+    runs: tuple[int, int]
     before_bytes: int
     after_bytes: int
     rows_bytes: int
@@ -108,7 +110,7 @@ def measure(connection: duckdb.DuckDBPyConnection) -> Iterator[Matching]:
         for before, after, *peaks_and_shares in connection.execute(_MATCHED, sides).fetchall():
             before_bytes, after_bytes, *shares = (number or 0 for number in peaks_and_shares)
             rows, change = changed.get((before, after), (0, 0))
-            yield Matching(sets, before_bytes, after_bytes, rows, change, *shares)
+            yield Matching(sets, (before, after), before_bytes, after_bytes, rows, change, *shares)
 
 
 def rows_of(measured: Iterable[Matching]) -> list[tuple[object, ...]]:

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ingest.check.baseline import Entry
 from ingest.check.findings import Cause
 from ingest.check.measure import Buffers, Measured
 from ingest.compare.comparison import Change, compare
+from ingest.compare.names import named, relative, source_place
 from ingest.display import display
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["described", "growth_between", "growth_since", "kept", "largest", "source_place"]
+__all__ = ["described", "growth_between", "growth_since", "kept", "largest"]
 
 _GROWN: Final = 5
 _SHRUNK: Final = 3
 """Causes that a finding keeps; all others are summed up in one."""
-_SOURCE: Final = re.compile(r"(.+?)(?::(\d+))?(?: \(\w+\))?")
-"""As source_text() writes it."""
 
 
 def largest(at_peak: Sequence[Buffers], size: Callable[[Buffers], int]) -> tuple[Cause, ...]:
@@ -78,19 +74,7 @@ def kept(causes: Iterable[Cause], change: int | None) -> tuple[Cause, ...]:
 
 def described(cause: Cause) -> str:
     """Name buffers, their source line, operation and shape."""
-    others = "" if cause.number == 1 else f" and {cause.number - 1:,} alike"
-    line = "" if cause.line is None else f":{cause.line}"
-    at = "" if cause.file is None else f" of {cause.file}{line}"
-    about = ", ".join(text for text in (cause.op_name, cause.shape) if text)
-    return f"{cause.value}{others}{at}" + (f" ({about})" if about else "")
-
-
-def source_place(source: object) -> tuple[str | None, int | None]:
-    """Take apart what source_text() wrote: file, relative if below the working directory, and line."""
-    found = _SOURCE.fullmatch(display(source)) if isinstance(source, str) else None
-    if found is None:
-        return None, None
-    return _relative(found[1]), int(found[2]) if found[2] else None
+    return named(cause.value, cause.number, cause.file, cause.line, cause.op_name, cause.shape)
 
 
 def _cause(buffers: Buffers, size: int, before: int | None = None, growth: int | None = None) -> Cause:
@@ -98,7 +82,7 @@ def _cause(buffers: Buffers, size: int, before: int | None = None, growth: int |
         buffers.value,
         buffers.shape,
         buffers.op_name,
-        None if buffers.file is None else _relative(buffers.file),
+        None if buffers.file is None else relative(buffers.file),
         buffers.line,
         buffers.number,
         size,
@@ -125,11 +109,3 @@ def _changed(change: Change) -> Cause:
 
 def _change(cause: Cause) -> int:
     return cause.growth_bytes or 0
-
-
-def _relative(file: str) -> str:
-    """Name a source file as a checkout has it."""
-    try:
-        return str(Path(file).relative_to(os.getcwd()))
-    except ValueError:
-        return file

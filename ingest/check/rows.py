@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.check.causes import source_place
 from ingest.check.findings import Cause, Finding, Outcome
 from ingest.check.measure import Measured
 from ingest.check.rules import NoRows
+from ingest.compare.names import source_place
 from ingest.database.scope import narrowed
 from ingest.display import display
 from ingest.errors import UsageError

@@ -85,7 +85,7 @@ def diff(
         for line in as_text(comparison, width=width or shutil.get_terminal_size().columns, top=top):
             echo(line)
     if not comparison.pairs:
-        say("no module is on both sides: `xbuf diff` pairs them by name, or two single runs")
+        say("no module is on both sides: `xbuf diff` pairs them by name and backend, or two single runs")
     if exit_code and comparison.differs:
         return 1
     return ExitCode.REJECTS if sides.rejected else ExitCode.OK

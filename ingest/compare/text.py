@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from ingest.compare.comparison import Change, Comparison, Figure, Pair
+from ingest.compare.comparison import Change, Comparison, Figure, Pair, Run
+from ingest.compare.names import named, source_place
 from ingest.query.cells import code_span, display_width, escape, human_bytes
 
 __all__ = ["as_json", "as_markdown", "as_text", "headline"]
@@ -57,9 +58,11 @@ def headline(pair: Pair) -> str:
     )
     along = [row for row in pair.changes if (row.change_bytes > 0) == (peak.change_bytes > 0)]
     if along:
-        most = along[0]
-        source = f" of {most.source}" if most.source else ""
-        text += f"; most by {escape(what(most))}{escape(source)} ({most.change}, {signed(most.change_bytes)})"
+        most = min(along, key=lambda row: (-abs(row.change_bytes), row.source is None, row.value))
+        shape = most.after_shape or most.before_shape
+        name = named(most.value, most.buffers, *source_place(most.source), most.op_name, shape)
+        did = "grew" if peak.change_bytes > 0 else "shrank"
+        text += f"; what {did} most is {escape(name)}, by {human_bytes(abs(most.change_bytes))}"
     return text
 
 
@@ -83,8 +86,12 @@ def as_text(comparison: Comparison, *, width: int = 80, top: int | None = None) 
     for side, runs in (("before", comparison.only_before), ("after", comparison.only_after)):
         for run in runs:
             yield _cut(
-                f"only {side}: run {run.run_id} {escape(run.module)} {escape(_near(run.place))}", width
+                f"only {side}: run {run.run_id} {escape(_module(run))} {escape(_near(run.place))}", width
             )
+
+
+def _module(run: Run) -> str:
+    return f"{run.module} ({run.backend or 'unknown backend'})"
 
 
 def _alike(pairs: Sequence[Pair], width: int) -> str:
@@ -93,7 +100,7 @@ def _alike(pairs: Sequence[Pair], width: int) -> str:
 
 
 def _pair(pair: Pair, width: int, top: int | None) -> Iterator[str]:
-    yield _cut(f"{escape(pair.after.module)} ({pair.after.backend or 'unknown backend'})", width)
+    yield _cut(escape(_module(pair.after)), width)
     for side, run in (("before", pair.before), ("after", pair.after)):
         labels = f" {escape(' '.join(run.labels))}" if run.labels else ""
         yield _cut(f"  {side:<6}  run {run.run_id}{labels} {escape(_near(run.place))}", width)
@@ -105,7 +112,7 @@ def _pair(pair: Pair, width: int, top: int | None) -> Iterator[str]:
     for change in shown:
         yield from _row(change, width)
     if rest := pair.changes[len(shown) :]:
-        yield f"{_sum(rest):>12}  in {len(rest)} smaller rows (--top shows more)"
+        yield f"{_sum(rest):>12}  in {_smaller(rest)} (--top shows more)"
 
 
 def _figures(pair: Pair) -> Iterator[str]:
@@ -174,7 +181,7 @@ def as_markdown(comparison: Comparison, *, top: int | None = None) -> Iterator[s
                 texts = " | ".join(map(code_span, (what(row), shapes(row), row.source or "")))
                 yield f"| {signed(row.change_bytes)} | {row.change}{times} | {texts} | {row.confidence} |"
             if rest := pair.changes[len(shown) :]:
-                yield f"| {_sum(rest)} | {len(rest)} smaller rows | | | | |"
+                yield f"| {_sum(rest)} | {_smaller(rest)} | | | | |"
             yield ""
     alike = [pair for pair in comparison.pairs if not pair.differs]
     if alike:
@@ -211,6 +218,10 @@ def _json_pair(pair: Pair) -> dict[str, object]:
         "figures": [{**asdict(figure), "change_bytes": figure.change_bytes} for figure in pair.figures],
         "changes": [asdict(change) for change in pair.changes],
     }
+
+
+def _smaller(rows: Sequence[Change]) -> str:
+    return "1 smaller row" if len(rows) == 1 else f"{len(rows)} smaller rows"
 
 
 def _sum(rows: Sequence[Change]) -> str:
@@ -256,4 +267,4 @@ def _tail(text: str, room: int) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, width, break_on_hyphens=False)

@@ -18,6 +18,8 @@ from ingest.check.config import rule_from_option
 from ingest.check.findings import Cause, Finding, Outcome, Report
 from ingest.check.gate import Gate, NothingMeasured, check, measure_baseline
 from ingest.check.rules import NoRows, Rule
+from ingest.compare.comparison import compare
+from ingest.compare.text import headline
 from ingest.database.connect import open_database
 from ingest.errors import ExitCode, UsageError
 from ingest.pipeline.importer import import_dumps
@@ -119,6 +121,10 @@ def test_dumps_and_runs_are_matched_whichever_side_they_are(tmp_path: Path) -> N
     for other in others:
         assert (other.sentence, other.causes) == (first.sentence, first.causes)
     assert only(reports[2]).run_id == 1
+    with open_database(database, read_only=True) as connection:
+        (pair,) = compare(connection, [2], [1]).pairs
+    _, cause = headline(pair).split("; ")
+    assert first.sentence.endswith(f"; {cause}")
 
 
 def test_growth_passes_below_either_bound_and_when_it_shrinks(memory: Path, database: str) -> None:

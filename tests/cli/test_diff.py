@@ -55,6 +55,7 @@ def test_what_is_not_shown_is_added_up(xbuf_: Run) -> None:
     """With fewer rows than there are, a last one holds the others: the sum stays that of the change."""
     done = xbuf_("diff", "batch=8", "batch=32", "--top", "1")
     assert "+288.0 KiB  in 3 smaller rows" in done.stdout
+    assert "in 1 smaller row (" in xbuf_("diff", "batch=8", "batch=32", "--top", "3").stdout
 
 
 def test_json_has_everything(xbuf_: Run) -> None:
@@ -64,7 +65,10 @@ def test_json_has_everything(xbuf_: Run) -> None:
     assert {"total", "resident peak", "live peak", "host", "temp", "unused in arenas"} <= figures.keys()
     peak = figures["live peak"]
     assert sum(row["change_bytes"] for row in pair["changes"]) == peak["change_bytes"] == 384 << 10
-    assert pair["summary"].startswith("the live peak grows by 384.0 KiB to 4.50 MiB; most by batch")
+    assert pair["summary"] == (
+        "the live peak grows by 384.0 KiB to 4.50 MiB; what grew most is add.6 of /home/user/train/step.py:11"
+        " (layer/add, f32[32,1024]{1,0}), by 96.0 KiB"
+    )
     temp = figures["temp"]
     assert (temp["before_bytes"], temp["after_bytes"]) == (65536, 262144)
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from benchmarks.matching import load, measure
 from ingest.database.connect import open_database
-from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary, read_blocks
 from tests.support.query_databases import ask
 
@@ -245,24 +244,54 @@ def test_a_release_does_not_hide_a_buffer(demonstration: duckdb.DuckDBPyConnecti
     assert matched / total > 0.95
 
 
-@pytest.mark.slow
-def test_the_corpus_adds_up(shared_corpus: Path, tmp_path: Path) -> None:
-    """Each set of modules with its next two, releases and chips alike: exact sums for every pair."""
-    path = tmp_path / "corpus.duckdb"
-    sets = sorted(folder for part in ("eras", "models") for folder in (shared_corpus / part).iterdir())
-    for folder in sets:
-        import_dumps([folder], path, labels={"set": folder.name}, jobs=1)
-    compared = 0
+@pytest.fixture(scope="module")
+def corpus(
+    shared_corpus: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: every set of the corpus, labelled with its folder."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.duckdb"
+    load(sorted(folder for part in ("eras", "models") for folder in (shared_corpus / part).iterdir()), path)
     with open_database(path, read_only=True) as connection:
         create_temporary(connection)
-        peaks = dict(connection.execute("SELECT run_id, peak_bytes FROM runs").fetchall())
-        for first, second in [*pairwise(sets), *zip(sets, sets[2:], strict=False)]:
-            rows = connection.execute(
-                "SELECT before_run_id, after_run_id, sum(before_peak_bytes), sum(after_peak_bytes)"
-                " FROM matched_buffers(?, ?) GROUP BY ALL",
-                [f"set={first.name}", f"set={second.name}"],
-            ).fetchall()
-            for before, after, before_bytes, after_bytes in rows:
-                assert (peaks[before], peaks[after]) == (before_bytes, after_bytes)
-                compared += 1
-    assert compared > 100
+        yield connection
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_corpus_adds_up(corpus: duckdb.DuckDBPyConnection) -> None:
+    """Every two sets that share a module, releases and chips alike: exact sums for every pair of modules."""
+    peaks = dict(corpus.execute("SELECT run_id, peak_bytes FROM runs").fetchall())
+    compared = 0
+    for one in measure(corpus):
+        before, after = one.runs
+        assert (one.before_bytes, one.after_bytes) == (peaks[before], peaks[after])
+        assert one.change_bytes == one.after_bytes - one.before_bytes
+        compared += 1
+    assert compared > 400
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_nothing_of_the_corpus_differs_from_itself(corpus: duckdb.DuckDBPyConnection) -> None:
+    """No run has a row against itself, nor against another one of the same text."""
+    runs = [str(run) for (run,) in corpus.execute("SELECT run_id FROM runs WHERE has_ranges").fetchall()]
+    assert len(runs) > 250
+    for run in runs:
+        assert corpus.execute("FROM changed_buffers($1, $1)", [run]).fetchall() == []
+
+
+@pytest.mark.slow
+def test_the_models_of_the_corpus_are_mirrored(corpus: duckdb.DuckDBPyConnection) -> None:
+    """From one release to the other and back, each buffer has the opposite row."""
+    there = (
+        "SELECT change, confidence, before_peak_bytes, after_peak_bytes, before_look, after_look"
+        " FROM changed_buffers($before, $after)"
+    )
+    tpu, cpu = ("tpu-v5e-jax0.8.3-libtpu0.0.32.1", "tpu-v5e-jax0.10.2"), ("cpu-jax0.4.38", "cpu-jax0.10.2")
+    for sides in (tpu, cpu):
+        before, after = (f"set={name}" for name in sides)
+        forward = corpus.execute(there, {"before": before, "after": after}).fetchall()
+        back = corpus.execute(there, {"before": after, "after": before}).fetchall()
+        mirrored = [(MIRRORED[c], sure, a, b, look_a, look_b) for c, sure, b, a, look_b, look_a in back]
+        assert len(forward) > 20
+        assert sorted(map(repr, forward)) == sorted(map(repr, mirrored))
