@@ -21,15 +21,8 @@ def test_the_help_imports_little_but_click(program: str, module: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(done.stderr.split())
     assert "Options:" in done.stdout
-    assert {name for name in imported if name.startswith("ingest.")} == {
-        "ingest.cli",
-        "ingest.cli.entry",
-        "ingest.cli.interrupts",
-        "ingest.cli.streams",
-        "ingest.cli.terminal",
-        f"ingest.cli.{module}",
-        "ingest.errors",
-        "ingest.version",
-    }
+    ours = {name for name in imported if name.startswith("ingest.")}
+    assert f"ingest.cli.{module}" in ours
+    assert {name for name in ours if not name.startswith("ingest.cli")} == {"ingest.errors", "ingest.version"}
     spared = {"asyncio", "click.shell_completion", "difflib", "duckdb", "select", "traceback"}
     assert imported & spared == set()
