@@ -13,20 +13,18 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths, as_pattern
 from ingest.database.connect import check_path, open_database
-from ingest.database.connect import create as create_database
 from ingest.database.import_lock import import_lock
 from ingest.database.publish import check_place as check_snapshot_place
 from ingest.database.publish import publish_snapshot
 from ingest.database.revision import HEAD
-from ingest.database.writer import finish_replacements, open_writer
+from ingest.database.writer import finish_replacements
 from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.errors import (
@@ -41,7 +39,6 @@ from ingest.errors import (
 from ingest.events import (
     Event,
     ImportFailed,
-    ImportFinished,
     ImportStarted,
     Loaded,
     Planned,
@@ -49,25 +46,9 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
-from ingest.pipeline.history import (
-    close_unfinished_imports,
-    last_rejects,
-    load_journal,
-    load_records,
-    update_times,
-)
-from ingest.pipeline.journal import (
-    Journal,
-    fold_empty,
-    left_behind,
-    open_journal,
-    read_folded,
-    remove_folded,
-    staging_folder,
-    timestamp,
-)
-from ingest.pipeline.labels import Labelling, lacking_labels, put_labels
-from ingest.pipeline.manifest import has_manifest, note_runs, take_in
+from ingest.pipeline.journal import fold_empty, left_behind, open_journal, staging_folder
+from ingest.pipeline.labels import Labelling, lacking_labels
+from ingest.pipeline.loading import Changes, Loading, leave
 from ingest.pipeline.plan import (
     Select,
     as_reject,
@@ -80,10 +61,10 @@ from ingest.pipeline.plan import (
 from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
 from ingest.pipeline.recorded import find_recorded
-from ingest.pipeline.records import Records
-from ingest.pipeline.summary import ImportSummary, Progress
+from ingest.pipeline.records import DatabaseState, Records
+from ingest.pipeline.summary import ImportSummary, Progress, as_event
 from ingest.pipeline.suspects import Suspects
-from ingest.query.digest import installed_digest, shipped_digest
+from ingest.query.digest import shipped_digest
 from ingest.staging.memory import rare_collections, release_freed
 from ingest.staging.task import Task
 from ingest.staging.workers import default_jobs
@@ -92,30 +73,12 @@ from ingest.version import VERSION
 if TYPE_CHECKING:
     import duckdb
 
-    from ingest.database.writer import Writer
-    from ingest.pipeline.history import LoadedJournal
-    from ingest.pipeline.journal import ImportRecord
-
 
 __all__ = ["ImportSummary", "Progress", "import_dumps"]
 
 
 SOURCE_SECONDS: Final = 3600.0
 """For all that an import reads at URLs; what was read by then is loaded, and the next import goes on."""
-STEP_SECONDS: Final = 20.0
-"""Time after which what is staged is loaded, while more is being read."""
-
-
-class _State(NamedTuple):
-    """What the database holds at the start, besides runs.
-
-    Attributes:
-        rejects: (file, line, kind) of what the last import rejected; None while a writer has the database.
-        queries: SHA-256 of the installed queries.
-    """
-
-    rejects: frozenset[tuple[str, int | None, str]] | None = None
-    queries: str | None = None
 
 
 def import_dumps(
@@ -235,19 +198,11 @@ class _Import:
         self._report = report
         self._emit = emit
         self._outcome = Outcome()
-        self._pending: list[Journal] = []
-        self._state = _State()
+        self._loading = Loading(target, wait_seconds, self.on_wait, report)
+        self._state = DatabaseState()
         self._locked = False
         self._tasks: list[Task] = []
-        self._import_id: int | None = None
         self._rehash = False
-        self._loaded = 0
-        """Runs of this import that are in the database."""
-        self._resumed = 0
-        self._written: set[int] = set()
-        """Imports of which runs were loaded."""
-        self._by_copy = False
-        self._next_step = time.monotonic() + STEP_SECONDS
         self._places: list[tuple[str, str]] = []
         """Directory and stem of every dump that was found, where there are labels to put on."""
         self._lacks_labels = False
@@ -270,17 +225,17 @@ class _Import:
     ) -> None:
         """Find what must be read, and open the journal."""
         finish_replacements(self._target, str(self._staging))
-        self._pending = left_behind(self._target)
+        pending = left_behind(self._target)
         self._rehash = rehash
         self._suspects = Suspects(self._staging)
-        for one in self._pending:
+        for one in pending:
             one.remove_damaged_parts(HEAD)
             if one.record.finished_at is None:
                 self._suspects.died_with(one.folder.at_hand.places())
-        self._pending = fold_empty(self._target, self._pending)
-        parts = [part for one in self._pending for part in one.parts]
+        pending = self._loading.pending = fold_empty(self._target, pending)
+        parts = [part for one in pending for part in one.parts]
         records = Records(self._target, parts, self._open_to_read)
-        self._state = self._look(records)
+        self._state = records.state()
         self._profiles = Profiles(self._staging)
         found = find_sets(
             names,
@@ -302,7 +257,7 @@ class _Import:
             self._lacks_labels = self._are_lacking(records, labelling)
         self._locked = records.locked
         known_from = "staging" if self._locked else "database"
-        self._emit(Planned(found.found, len(self._tasks), len(self._pending), known_from))
+        self._emit(Planned(found.found, len(self._tasks), len(pending), known_from))
         for event in search_events(found, names, is_selection=select is not None):
             self._emit(event)
         self._outcome.rejected += map(as_reject, found.problems)
@@ -314,16 +269,6 @@ class _Import:
             version=VERSION,
             revision=HEAD,
         )
-
-    def _look(self, records: Records) -> _State:
-        """Look at the database, after bringing its schema up to date where that is needed."""
-        if not os.path.exists(self._target):
-            return _State(frozenset())  # the load makes it
-        connection = records.open_database()
-        if connection is None:
-            return _State()
-        with connection:
-            return _State(last_rejects(connection), installed_digest(connection))
 
     def _are_lacking(self, records: Records, labelling: Labelling) -> bool:
         """Whether a dump that was loaded before lacks a label; true while nobody can look."""
@@ -342,18 +287,9 @@ class _Import:
             raise
         except DatabaseError:
             # Of an older schema. If it is anything else, the writer says so too.
-            with self._writer():
+            with self._loading.writer():
                 pass
             return open_database(database, read_only=True)
-
-    def _writer(self, *, patient: bool = True, in_place_only: bool = False) -> AbstractContextManager[Writer]:
-        return open_writer(
-            self._target,
-            str(self._staging),
-            wait_seconds=self._wait_seconds if patient else 0,
-            on_wait=self.on_wait if patient else None,
-            in_place_only=in_place_only,
-        )
 
     def read(self, jobs: int) -> None:
         """Stage what is new and close the journal; a failure is kept for after the load."""
@@ -371,8 +307,8 @@ class _Import:
                 rehash=self._rehash,
                 report=self._report,
                 emit=self._emit,
-                meanwhile=self._make_in_advance,
-                load_step=self._load_step,
+                meanwhile=self._loading.make_in_advance,
+                load_step=partial(self._loading.step, self._journal),
             )
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
@@ -389,16 +325,9 @@ class _Import:
         self.status = "rejects" if outcome.rejected and status == "ok" else status
         for name in set_names(outcome.unfinished):
             self._emit(Unfinished(name))
-        self.kept = max(0, outcome.loaded - self._loaded)
+        self.kept = max(0, outcome.loaded - self._loading.loaded)
         # On disk it stays an interrupted one until all is done: that is what a kill makes of it.
-        record = replace(
-            self._journal.record,
-            found=outcome.found,
-            unchanged=outcome.unchanged,
-            rejected=len(outcome.rejected),
-            unfinished=len(outcome.unfinished),
-            rejects=tuple(outcome.rejected),
-        )
+        record = outcome.put_on(self._journal.record)
         try:
             self._journal = self._journal.write(record)
         except OSError as error:
@@ -407,129 +336,37 @@ class _Import:
                 self.failure = reading_failed(self._target, error)
                 self.failure.__cause__ = error
 
-    def _make_in_advance(self) -> None:
-        """Make a missing database while workers read: 0.15 s that the load need not take."""
-        with suppress(DatabaseError):  # the load meets it again, and reports it
-            create_database(self._target, queries_of=VERSION)
-
     def load(self) -> None:
         """Load what is staged, also by earlier imports that were cut off, and record them."""
-        try:
-            self._load()
-        except DatabaseError as error:
-            if self.status in ("ok", "rejects"):
-                self.status = "deferred" if isinstance(error, DatabaseLocked) else "failed"
-            with suppress(OSError):  # a full disk, say: then it counts as interrupted
-                self._leave(self.status)
-            if self.failure is not None:
-                raise self.failure from error
-            raise
-
-    def _load_step(self, now: bool) -> None:
-        """Load what is staged so far, when it is time: one bad dump must not keep the others out."""
-        started = time.monotonic()
-        parts = self._journal.parts
-        if not parts or not (now or started >= self._next_step):
-            return
-        release_freed()  # the columns of a large dump, which the load can use
-        try:
-            create_database(self._target, queries_of=VERSION)
-            with self._writer(patient=False) as writer:
-                close_unfinished_imports(writer.connection)
-                earlier = [load_journal(writer.connection, one) for one in self._pending]
-                mine = load_journal(writer.connection, self._journal, parts=parts, is_whole=False)
-        except DatabaseLocked:
-            self._next_step = time.monotonic() + STEP_SECONDS
-            return
-        self._journal.remove_parts(parts)
-        for one in self._pending:
-            one.remove()
-        self._pending = []
-        self._resumed += sum(one.runs for one in earlier)
-        self._loaded += mine.runs
-        self._written.update(one.import_id for one in (*earlier, mine))
-        ended = time.monotonic()
-        # A load by copy takes as long as the database is large: it must stay a small part of the whole.
-        self._next_step = ended + max(STEP_SECONDS, 10 * (ended - started))
-
-    def _load(self) -> None:
-        journals = [*self._pending, self._journal]
+        outcome = self._outcome
         has_news = (
-            any(one.parts for one in journals)
-            or bool(self._written)
-            or bool(self._outcome.touched)
+            bool(outcome.touched)
             or self._lacks_labels
             or self._has_new_rejects()
             or (not self._locked and self._state.queries != shipped_digest(VERSION))
         )
-        anew = not has_manifest(self._staging)
-        started = time.monotonic()
-        create_database(self._target, queries_of=VERSION)
+        changes = Changes(outcome.touched, self._places if outcome.unchanged else (), has_news)
         try:
-            with self._writer(patient=has_news, in_place_only=not has_news) as writer:
-                loaded = self._load_journals(writer.connection)
-                if has_news or anew:
-                    note_runs(writer.connection, self._staging, "true" if anew else self._noted())
-        except DatabaseLocked:
-            if has_news:
-                raise
-            # Not worth a copy of the database: the next load takes the record along.
-            self._leave(self.status)
+            self._loading.finish(self._journal, self.status, changes)
+        except DatabaseError as error:
+            if self.status in ("ok", "rejects"):
+                self.status = "deferred" if isinstance(error, DatabaseLocked) else "failed"
+            with suppress(OSError):  # a full disk, say: then it counts as interrupted
+                leave(self._journal, self.status)
+            if self.failure is not None:
+                raise self.failure from error
+            raise
+        loading = self._loading
+        if loading.import_id is None:
             return
-        seconds = time.monotonic() - started
-        if has_news or anew:
-            take_in(self._staging, anew=anew)
-        for one in journals:
-            one.remove()
-        remove_folded(self._target)
-        self._by_copy = writer.by_copy
-        self._import_id = loaded[-1].import_id
-        self._loaded += loaded[-1].runs
-        self._resumed += sum(one.runs for one in loaded[:-1])
         self.kept = 0
-        if self._loaded or self._resumed:
-            self._emit(
-                Loaded(self._loaded, self._resumed, self._outcome.rows, self._by_copy, round(seconds, 3))
-            )
-
-    def _load_journals(self, connection: duckdb.DuckDBPyConnection) -> list[LoadedJournal]:
-        close_unfinished_imports(connection)
-        ended = replace(self._journal.record, status=self.status, finished_at=timestamp(datetime.now(UTC)))
-        journals = [*self._pending, replace(self._journal, record=ended)]
-        folded = read_folded(self._target)
-        loaded: list[LoadedJournal] = []
-        for one in journals:  # imports are numbered in the order in which they began
-            before = folded if one is journals[-1] else _begun_before(folded, one.record.started_at)
-            load_records(connection, before)
-            folded = folded[len(before) :]
-            loaded.append(
-                load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
-            )
-        self._written.update(one.import_id for one in loaded)
-        update_times(connection, self._outcome.touched)
-        if self._outcome.unchanged:
-            lacking = lacking_labels(connection, self._places, self._journal.record.labelling)
-            put_labels(connection, lacking)
-        if installed_digest(connection) != shipped_digest(VERSION):
-            from ingest.query.install import install_queries
-
-            install_queries(connection, VERSION)
-        return loaded
-
-    def _noted(self) -> str:
-        """Return the condition of the runs that this import has written."""
-        imports = ", ".join(map(str, sorted(self._written)))
-        touched = ", ".join(str(run_id) for run_id, _ in self._outcome.touched) or "NULL"
-        return f"import_id IN ({imports}) OR run_id IN ({touched})"
+        if loading.loaded or loading.resumed:
+            seconds = round(loading.seconds, 3)
+            self._emit(Loaded(loading.loaded, loading.resumed, outcome.rows, loading.by_copy, seconds))
 
     def _has_new_rejects(self) -> bool:
         now = {(one.file, one.line, one.kind) for one in self._outcome.rejected}
         return self._state.rejects is not None and bool(now - self._state.rejects)
-
-    def _leave(self, status: str) -> None:
-        """Write down how this import ended, for the one that loads its journal."""
-        ended = timestamp(datetime.now(UTC))
-        self._journal.write(replace(self._journal.record, status=status, finished_at=ended))
 
     def publish(self, path: str) -> None:
         """Bring the snapshot up to date."""
@@ -543,7 +380,7 @@ class _Import:
         outcome = self._outcome
         summary = ImportSummary(
             self._target,
-            self._import_id,
+            self._loading.import_id,
             self.status,
             outcome.found,
             outcome.loaded,
@@ -554,23 +391,8 @@ class _Import:
             seconds,
             tuple(outcome.rejected),
             set_names(outcome.unfinished),
-            resumed=self._resumed,
-            by_copy=self._by_copy,
+            resumed=self._loading.resumed,
+            by_copy=self._loading.by_copy,
         )
-        self._emit(
-            ImportFinished(
-                summary.status,
-                summary.import_id,
-                summary.found,
-                summary.loaded,
-                summary.unchanged,
-                summary.rejected,
-                summary.unfinished,
-                round(seconds, 3),
-            )
-        )
+        self._emit(as_event(summary))
         return summary
-
-
-def _begun_before(records: Sequence[ImportRecord], moment: str) -> list[ImportRecord]:
-    return list(takewhile(lambda record: record.started_at < moment, records))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ingest.database.refusals import explain
 from ingest.errors import XbufError
 from ingest.events import Event, SetRejected
-from ingest.pipeline.journal import Journal, staging_folder
+from ingest.pipeline.journal import ImportRecord, Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
 from ingest.source.local import status_of
@@ -41,6 +41,17 @@ class Outcome:
     rejected: list[Rejected] = field(default_factory=list)
     unfinished: list[Task] = field(default_factory=list)
     touched: list[tuple[int, Member]] = field(default_factory=list)
+
+    def put_on(self, record: ImportRecord) -> ImportRecord:
+        """Return the record of an import with these sums."""
+        return replace(
+            record,
+            found=self.found,
+            unchanged=self.unchanged,
+            rejected=len(self.rejected),
+            unfinished=len(self.unfinished),
+            rejects=tuple(self.rejected),
+        )
 
     def add(self, staged: Staged) -> None:
         """Add what one call of a worker did."""

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ingest.database.connect import CONFIG, open_database
 from ingest.errors import DatabaseLocked
+from ingest.pipeline.history import last_rejects
 from ingest.pipeline.journal import staging_folder
 from ingest.pipeline.manifest import open_manifest
 from ingest.pipeline.recorded import staged_runs
+from ingest.query.digest import installed_digest
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Records"]
+__all__ = ["DatabaseState", "Records"]
+
+
+class DatabaseState(NamedTuple):
+    """What the database holds, besides runs, when an import begins.
+
+    Attributes:
+        rejects: (file, line, kind) of what the last import rejected; None while a writer has the database.
+        queries: SHA-256 of the installed queries.
+    """
+
+    rejects: frozenset[tuple[str, int | None, str]] | None = None
+    queries: str | None = None
 
 
 class Records:
@@ -64,6 +78,16 @@ class Records:
             connection = duckdb.connect(":memory:", config=CONFIG)
             staged_runs(connection, self._parts)
             yield connection
+
+    def state(self) -> DatabaseState:
+        """Look at the database; raises as `open`."""
+        if not os.path.exists(self._database):
+            return DatabaseState(frozenset())  # the load makes it
+        connection = self.open_database()
+        if connection is None:
+            return DatabaseState()
+        with connection:
+            return DatabaseState(last_rejects(connection), installed_digest(connection))
 
     def open_database(self) -> duckdb.DuckDBPyConnection | None:
         """Open the database to be read; None while a writer has it."""

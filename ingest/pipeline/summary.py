@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ingest.events import ImportFinished
 from ingest.staging.task import Rejected
 
-__all__ = ["ImportSummary", "Progress"]
+__all__ = ["ImportSummary", "Progress", "as_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,17 @@ class ImportSummary:
     dry_run: bool = False
     resumed: int = 0
     by_copy: bool = False
+
+
+def as_event(summary: ImportSummary) -> ImportFinished:
+    """Return what a log should hold of an import that has ended well."""
+    return ImportFinished(
+        summary.status,
+        summary.import_id,
+        summary.found,
+        summary.loaded,
+        summary.unchanged,
+        summary.rejected,
+        summary.unfinished,
+        round(summary.seconds, 3),
+    )

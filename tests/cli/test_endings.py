@@ -71,8 +71,8 @@ def strike_in(target: str, when: str = "before") -> str:
         pytest.param("ingest.pipeline.importer.check_paths", "before", "nothing was loaded", marks=SLOW),
         pytest.param("ingest.pipeline.importer.read_tasks", "before", "nothing was loaded", marks=SLOW),
         ("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded"),
-        ("ingest.pipeline.importer.load_journal", "before", "1 dump is read and kept"),
-        pytest.param("ingest.pipeline.importer.load_journal", "after", "1 dump is read and kept", marks=SLOW),
+        ("ingest.pipeline.loading.load_journal", "before", "1 dump is read and kept"),
+        pytest.param("ingest.pipeline.loading.load_journal", "after", "1 dump is read and kept", marks=SLOW),
         pytest.param("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded", marks=SLOW),
         pytest.param("ingest.pipeline.importer:_Import.summary", "after", "1 dump was loaded", marks=SLOW),
         pytest.param("ingest.cli.ingest._as_text", "after", "1 dump was loaded", marks=SLOW),
@@ -133,7 +133,7 @@ def test_ctrl_c_before_anything_is_imported_is_one_line() -> None:
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     """A user who presses it again does not wait for the load of what was read."""
     before = strike_in("ingest.pipeline.importer.read_tasks") + strike_in(
-        "ingest.pipeline.importer.open_writer"
+        "ingest.pipeline.loading.open_writer"
     ).replace("real", "real_2").replace("struck", "struck_2")
     done = program(INGEST, SEEDS[0], "--db", tmp_path / "xbuf.duckdb", before=before)
     assert done.returncode == 130
@@ -278,10 +278,10 @@ def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
 ) -> None:
     """With what was kept; the traceback is there for whoever asks."""
     before = f"""
-        import ingest.pipeline.importer as importer
+        import ingest.pipeline.loading as loading
         def fail(*arguments, **options):
             raise {error}
-        importer.open_writer = fail
+        loading.open_writer = fail
         """
     database = tmp_path / "xbuf.duckdb"
     done = program(INGEST, SEEDS[0], "--db", database, before=before)

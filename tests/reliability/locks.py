@@ -40,7 +40,7 @@ _IMPORTER = """
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
-import ingest.pipeline.importer as importer
+import ingest.pipeline.importer as importer, ingest.pipeline.loading as loading
 def stop():
     print("here", flush=True)
     sys.stdin.readline()
@@ -51,13 +51,13 @@ if sys.argv[3] == "reading":
         real(*arguments, **options)
     importer.read_tasks = stage
 else:
-    window = importer.open_writer
+    window = loading.open_writer
     @contextmanager
     def stopping(*arguments, **options):
         with window(*arguments, **options) as opened:
             stop()
             yield opened
-    importer.open_writer = stopping
+    loading.open_writer = stopping
 importer.import_dumps([sys.argv[1]], sys.argv[2], jobs=1, wait_seconds=30)
 """
 

@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 import ingest.database.writer as writer_module
-import ingest.pipeline.importer as importer_module
+import ingest.pipeline.loading as loading_module
 import ingest.staging.pool as pool_module
 import ingest.staging.stage as stage_module
 import ingest.staging.workers as workers_module
@@ -214,9 +214,9 @@ def test_what_is_read_is_loaded_in_steps(
         windows.append(1)
         return open_writer(*arguments, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(importer_module, "open_writer", counted)
+    monkeypatch.setattr(loading_module, "open_writer", counted)
     for name, seconds in (("once", 1e9), ("steps", 0.0)):
-        monkeypatch.setattr(importer_module, "STEP_SECONDS", seconds)
+        monkeypatch.setattr(loading_module, "STEP_SECONDS", seconds)
         database = tmp_path / f"{name}.duckdb"
         windows.clear()
         summary = import_dumps([dumps], database, jobs=2)
