@@ -53,8 +53,12 @@ LEFT JOIN (
 ) AS a ON a.run_id = s.run_id AND a.advice = s.advice AND a.owner = s.owner
 UNION ALL
 SELECT
-    t.run_id, 'total', t.advice, t.owner, t.buffers, t.spare_bytes, r.total_bytes, r.total_bytes - t.spare_bytes,
-    t.value_id, t.reason
+    t.run_id, 'total', t.advice, t.owner, t.buffers, t.spare_bytes, s.bytes, s.bytes - t.spare_bytes, t.value_id, t.reason
 FROM spare_total(run, label, module) AS t
-JOIN runs AS r ON r.run_id = t.run_id
+JOIN (
+    SELECT a.run_id, sum(a.size_bytes)::BIGINT AS bytes
+    FROM selected_runs(run, label, module) AS r
+    JOIN allocations AS a ON a.run_id = r.run_id
+    GROUP BY a.run_id
+) AS s ON s.run_id = t.run_id
 WHERE t.spare_bytes >= least;

@@ -2,23 +2,29 @@
 -- note: How the compiler would place the rest is not known: this is the most that can be won.
 -- column run_id BIGINT: Number of the run.
 -- column advice VARCHAR: pack, scratch or donate.
--- column owner VARCHAR: Allocation; for donate what its parameters are put down to.
--- column buffers BIGINT: Values in it, count; for donate results.
+-- column owner VARCHAR: Allocation, thread-local, or what the parameters of donate are put down to.
+-- column buffers BIGINT: Values in the arena, thread-local allocations, or results, count.
 -- column spare_bytes BIGINT: Bytes.
 -- column value_id BIGINT: Largest of the results; NULL for an allocation.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_total(run := NULL, label := NULL, module := NULL) AS TABLE
 SELECT
     a.run_id,
-    CASE WHEN a.is_thread_local THEN 'scratch' ELSE 'pack' END AS advice,
+    'pack' AS advice,
     'allocation ' || a.allocation_index AS owner,
     a.placed_values AS buffers,
-    CASE WHEN a.is_thread_local THEN a.size_bytes ELSE a.size_bytes - a.live_peak_bytes END AS spare_bytes,
+    a.size_bytes - a.live_peak_bytes AS spare_bytes,
     NULL::BIGINT AS value_id,
-    CASE WHEN a.is_thread_local THEN 'thread-local' ELSE 'never live at once with the rest' END AS reason
+    'never live at once with the rest' AS reason
 FROM selected_runs(run, label, module) AS r
 JOIN allocations AS a ON a.run_id = r.run_id
-WHERE a.is_thread_local OR a.kind = 'temp'
+WHERE a.kind = 'temp'
+UNION ALL
+SELECT a.run_id, 'scratch', 'thread-local', count(*), sum(a.size_bytes)::BIGINT, NULL, 'not counted in the peak'
+FROM selected_runs(run, label, module) AS r
+JOIN allocations AS a ON a.run_id = r.run_id
+WHERE a.is_thread_local
+GROUP BY a.run_id
 UNION ALL
 SELECT
     d.run_id,

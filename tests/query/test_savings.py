@@ -291,7 +291,7 @@ def test_the_total_has_holes_and_scratch_that_the_peak_has_not(connection: duckd
     allocation(connection, 1, 500, kind="thread-local", is_thread_local=True)
     assert savings(connection) == [
         ("pack", "allocation 0", 1000, 1000),
-        ("scratch", "allocation 1", 500, 500),
+        ("scratch", "thread-local", 500, 500),
     ]
 
 

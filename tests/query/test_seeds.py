@@ -404,6 +404,21 @@ CASES: dict[str, list[Case]] = {
         (("runs",), {}, []),
         (("runs", "run_ids", "total_bytes"), {"min_runs": 1, "run": "2"}, [(1, "2", 40 * MIB)]),
     ],
+    # 004 at slot 9 without copy-start, which waits from slot 1 to 10: slot 11, where it is live again, has 36
+    # bytes less than the peak. Its result all-reduce.28{0} fits p3.6. 003 has 12 scalars of 4 KiB as scratch.
+    "savings": [
+        (
+            ("run_id", "saves_bytes", "lowers", "advice", "owner", "buffers", "spare_bytes", "after_bytes"),
+            {},
+            [
+                (5, X, "total", "donate", "p*.*", 1, X, 299944008 - X),
+                (4, 12 * 4096, "total", "scratch", "thread-local", 12, 12 * 4096, 52288 - 12 * 4096),
+                (5, 48640, "total", "pack", "allocation 10", 4, 48640, 299944008 - 48640),
+                (5, 36, "peak", "recompute", "copy-start", 3, P + 36, 297796132 - 36),
+                (5, 36, "peak", "recompute", "fusion.*", 2, H, 297796132 - 36),
+            ],
+        )
+    ],
     "scaling": [(("module",), {}, [])],
     "shared_slots": [
         (
