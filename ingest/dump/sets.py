@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ingest.display import display
 from ingest.source.source import PathIn, Source, Status
 
-__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "Problem"]
+__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "ModuleCopy", "Problem"]
 
 
 class Member(NamedTuple):
@@ -41,6 +41,15 @@ class Link(NamedTuple):
     path: str
 
 
+class ModuleCopy(NamedTuple):
+    """A protobuf that was copied out of a compressed profile."""
+
+    path: str
+    """File that holds it uncompressed."""
+    offset: int
+    """Where it starts there, bytes."""
+
+
 class InProfile(NamedTuple):
     """Where a profile holds the protobuf of a module, and what it says of all its modules."""
 
@@ -54,8 +63,8 @@ class InProfile(NamedTuple):
     """UTC, without time zone."""
     device_type: str | None
     backend: str | None
-    copy: tuple[str, int] | None = None
-    """A file that holds the protobuf of a compressed profile uncompressed, and where, bytes."""
+    copy: ModuleCopy | None = None
+    """A copy of it, while an import reads a compressed profile."""
 
 
 class DumpSet(NamedTuple):

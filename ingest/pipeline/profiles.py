@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
-from ingest.dump.sets import DumpSet, Member
+from ingest.dump.sets import DumpSet, Member, ModuleCopy
 from ingest.errors import DumpError
 from ingest.staging.task import Task
 
@@ -104,7 +104,9 @@ class Profiles:
         start = self._copied.setdefault(path, {}).get(place.offset)
         if start is None:
             return dump_set
-        return dump_set._replace(in_profile=place._replace(copy=(str(self._staging / _COPIES), start)))
+        return dump_set._replace(
+            in_profile=place._replace(copy=ModuleCopy(str(self._staging / _COPIES), start))
+        )
 
     def keep(self) -> None:
         """Write what was found out, for the next import.

@@ -266,8 +266,8 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     paths, place = dump_set.paths(), dump_set.in_profile
     part = None
     if place is not None:
-        copy, offset = place.copy or (None, place.offset)
-        part = FilePart(offset, place.length, copy)
+        path, offset = place.copy or (None, place.offset)
+        part = FilePart(offset, place.length, path)
     try:
         proto = read_proto(paths["proto"], derive_lifetimes=True, part=part)
         dump = dump_of_proto(proto, paths["proto"])
