@@ -322,6 +322,7 @@ def test_the_script_finds_the_peak_of_every_run(
     const { runs } = await readBlock(document.getElementById("data").textContent);
     const sum = list => Array.from(list).reduce((a, b) => a + b, 0);
     result.peaks = runs.map(prepare).map(run => [run.agrees, run.peak.bytes, sum(run.atPeak)]);
+    result.unpadded = runs.map(run => run.curve.unpadded[run.curve.time.indexOf(run.peak.time)]);
     result.live = runs.map(run => [Array.from(run.curve.time), Array.from(run.curve.live)]);
     """
     page = f"<body><script type='text/plain' id='data'>{pack_runs(details)}</script></body>"
@@ -330,6 +331,11 @@ def test_the_script_finds_the_peak_of_every_run(
     assert console == ""
     peaks = [one.picture.figures.peak_bytes for one in details]
     assert result["peaks"] == [[True, peak, peak] for peak in peaks]
+    # Whole bytes of padding for each buffer there, and none for the sizes of dynamic shapes.
+    padded = [one.picture.figures.padding_bytes or 0 for one in details]
+    assert max(padded) > 1 << 20
+    for one, peak, padding, unpadded in zip(details, peaks, padded, result["unpadded"], strict=True):
+        assert abs((peak or 0) - unpadded - padding) <= 8 * one.picture.buffers.ranged
     for one, (time, live) in zip(details, result["live"], strict=True):
         curve = live_curve(one.picture.buffers)
         at = np.searchsorted(curve.time, time, "right") - 1

@@ -73,10 +73,15 @@ function drawCurve(pen, fullWidth, fullHeight, chart, page) {
     }
     pen.fill();
   }
+  if (run.padded) {
+    pen.setLineDash([3, 3]);
+    drawSteps(pen, Array.from(columnPeaks(run, edges), at => run.curve.unpadded[at]), step, height, top);
+    pen.setLineDash([]);
+  }
   runs.forEach((other, number) => {
     if (number === shown || !other.ranged) return;
     const slots = correspondingSlots(edges, page.anchors[shown], page.anchors[number]);
-    drawOutline(pen, other, slots, step, height, top);
+    drawSteps(pen, Array.from(columnPeaks(other, slots), at => other.curve.live[at]), step, height, top);
   });
   drawFrame(pen, width, height);
   drawSlotAxis(pen, run.span, width, height);
@@ -107,12 +112,13 @@ function drawDifference(pen, width, height, columns, page) {
   drawSlotAxis(pen, span, width, height);
 }
 
-function drawOutline(pen, run, edges, step, height, top) {
+// A line of bytes, one for each pixel column.
+function drawSteps(pen, sizes, step, height, top) {
   pen.strokeStyle = theme.text;
   pen.lineWidth = 1.5;
   pen.beginPath();
-  columnPeaks(run, edges).forEach((at, column) => {
-    const y = TOP + height - run.curve.live[at] * height / top;
+  sizes.forEach((bytes, column) => {
+    const y = TOP + height - bytes * height / top;
     pen.lineTo(LEFT + column * step, y);
     pen.lineTo(LEFT + (column + 1) * step, y);
   });

@@ -90,21 +90,26 @@ function withEnds(run, when, whose, bytes, owned) {
   return { time, buffer, change };
 }
 
-// Sum the changes slot by slot; find the peak and what each buffer holds at it.
+// Sum the changes slot by slot, also without padding; find the peak and what each buffer holds at it.
 function sumUp(run) {
-  const { time, buffer, change } = run.events;
-  const times = [0], totals = [0], upto = [0];
-  let total = 0, last = 0;
+  const { time, buffer, change } = run.events, { padding, size } = run.buffers;
+  const times = [0], totals = [0], unpadded = [0], upto = [0];
+  let total = 0, useful = 0, last = 0;
   for (let i = 0; i < time.length; i++) {
-    if (time[i] !== times[last]) { times.push(time[i]); totals.push(total); upto.push(i); last++; }
+    if (time[i] !== times[last]) { times.push(time[i]); totals.push(total); unpadded.push(useful); upto.push(i); last++; }
     total += change[i];
     totals[last] = total;
+    // What has a part of its bytes only, since others own the rest, has its padding in proportion.
+    if (change[i]) useful += change[i] * (1 - Math.max(padding[buffer[i]], 0) / size[buffer[i]]);
+    unpadded[last] = useful;
     upto[last] = i + 1;
   }
-  run.curve = { time: Float64Array.from(times), live: Float64Array.from(totals), upto: Uint32Array.from(upto) };
+  run.curve = { time: Float64Array.from(times), live: Float64Array.from(totals), upto: Uint32Array.from(upto), unpadded: Float64Array.from(unpadded) };
   let peak = 0;
   for (let i = 1; i < totals.length; i++) if (totals[i] > totals[peak]) peak = i;
   run.peak = { time: times[peak], bytes: totals[peak] };
+  // Less is less than a pixel of the curve.
+  run.padded = totals.some((bytes, i) => bytes - unpadded[i] > run.peak.bytes / 100);
   run.atPeak = new Float64Array(run.count);
   for (let i = 0; i < upto[peak]; i++) run.atPeak[buffer[i]] += change[i];
   run.agrees = run.peak.bytes === run.figures.peak_bytes && (run.peak.bytes === 0 || run.peak.time === run.figures.peak_time);

@@ -192,7 +192,7 @@ function fillLegend(page) {
     const patch = element("i");
     patch.style.background = color;
     return element("li", {}, patch, name);
-  }));
+  }), ...run.padded && !page.difference ? [element("li", {}, "┄ without padding")] : []);
 }
 
 // The page found its peak by itself: say whether the database has the same one.
