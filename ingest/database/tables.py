@@ -125,6 +125,12 @@ _table(
     ),
     Column("profile_host", "VARCHAR", "Machine whose profile the run was found in; NULL for dumps."),
     Column("device_type", "VARCHAR", "Device that was profiled, as the profiler names it; NULL for dumps."),
+    Column(
+        "parameters_digest",
+        "BIGINT",
+        "Stands for the shapes of the entry parameters, in order and without layouts: equal where a function "
+        "was called alike. First 64 bits of a SHA-256; NULL without parameters.",
+    ),
 )
 _table(
     "run_files",
@@ -456,6 +462,12 @@ _table(
         "Fingerprint of the program: opcodes, operands, shapes, attributes and constants of all instructions "
         "in the order in which they run, without names, numbers and metadata. Comparable where read_from is "
         "the same. NULL where a part cannot be read.",
+    ),
+    Column(
+        "layout_digest",
+        "BIGINT",
+        "Stands for the shapes of entry_computation_layout, without layouts, results too. First 64 bits of a "
+        "SHA-256; NULL where the layout is.",
     ),
 )
 _table(

@@ -281,6 +281,7 @@ class Driver:
         note(dump.notices, note_colors(facts.other_colors, facts.reuse, self._files["primary"]))
         facts.other_colors.clear()
         dump.reuse, dump.memory, dump.tiled = facts.reuse, facts.memory, facts.is_tiled
+        dump.parameters = facts.parameters
 
     def _check_schedule(self) -> None:
         if features.LIVE_RANGE in self._dump.features:

@@ -49,6 +49,8 @@ class ParsedDump:
     intervals: Intervals | None = None
     """The values that have a range, in the order of the ranges."""
     liveness: Liveness | None = None
+    parameters: list[tuple[int, str]] = field(default_factory=list)
+    """See `ingest.dump.entry.entry_parameters`."""
     memory: MainMemory = field(default_factory=MainMemory)
     resident_peak: int | None = None
     """See `ingest.dump.resident`."""

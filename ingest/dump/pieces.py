@@ -22,6 +22,7 @@ from ingest.dump.check import (
     check_unique,
     check_values_follow,
 )
+from ingest.dump.entry import entry_parameters
 from ingest.dump.headers import Header, last_header
 from ingest.dump.live_range import SLOT, scan_ranges
 from ingest.dump.notices import Notices, note
@@ -69,6 +70,7 @@ class Facts:
         ends_in_value: the last allocation has values.
         size: sum of the sizes of the allocations, bytes.
         value_size: sum of the sizes of the values, bytes.
+        parameters: see `ingest.dump.entry.entry_parameters`.
         is_tiled: a shape has a tiled layout.
         without_text: the first block of `Used values:` without instruction text.
         slots: of the instruction sequence.
@@ -84,6 +86,7 @@ class Facts:
     reuse: list[ReuseLine] = field(default_factory=list)
     other_colors: list[OtherColor] = field(default_factory=list)
     memory: MainMemory = field(default_factory=MainMemory)
+    parameters: list[tuple[int, str]] = field(default_factory=list)
     is_tiled: bool = False
     without_text: tuple[str, ...] | None = None
     slots: int = 0
@@ -102,6 +105,7 @@ class Facts:
         self.reuse += piece.reuse
         self.other_colors += piece.other_colors
         self.memory |= piece.memory
+        self.parameters += piece.parameters
         self.is_tiled |= piece.is_tiled
         self.without_text = self.without_text or piece.without_text
         self.slots += piece.slots
@@ -168,6 +172,7 @@ def scan_allocation_piece(text: str, line: int, file: str, before: AllocationsBe
         reuse=[one._replace(header=numbers[one.header]) for one in scan.reuse],
         other_colors=_other_colors(columns[4], ids, allocation_of, headers, before),
         memory=main_memory(headers),
+        parameters=entry_parameters(headers),
         is_tiled=any("T(" in shape for shape in set(columns[7])),
     )
     return AllocationPiece(facts, headers, rows, ids, allocation_of, offsets, sizes, used)

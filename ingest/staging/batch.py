@@ -16,6 +16,7 @@ from typing import Any, Final
 from ingest.database.tables import TABLES, types_of
 from ingest.display import display
 from ingest.dump.allocations import ReuseLine
+from ingest.dump.entry import layout_digest
 from ingest.dump.headers import Header
 from ingest.dump.live_range import TreeScan
 from ingest.dump.parse import ParsedDump
@@ -207,6 +208,7 @@ class Batch:
                     header.entry_computation_layout,
                     "text" if sidecars.proto is None else "protobuf",
                     module.program_sha256,
+                    layout_digest(header.entry_computation_layout),
                 )
             ],
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ingest.dump import features
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
+from ingest.dump.entry import entry_parameters
 from ingest.dump.headers import Attributes, Header
 from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
@@ -273,6 +274,7 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
     check_numbers(dump)
     dump.tiled = any("T(" in row[7] for row in dump.values)
     dump.memory = main_memory(dump.headers)
+    dump.parameters = entry_parameters(dump.headers)
     dump.resident_peak = resident_peak(dump.memory)
     return dump
 

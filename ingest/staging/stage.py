@@ -21,6 +21,7 @@ from ingest.database.identity import holds
 from ingest.database.tables import staged_types, types_of
 from ingest.display import display
 from ingest.dump.content import FilePart, TooMuchText
+from ingest.dump.entry import parameters_digest
 from ingest.dump.names import DumpName, parse_stem, without_compression
 from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
@@ -386,6 +387,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.ranges_from,
         place and place.host and display(place.host),
         place and place.device_type and display(place.device_type),
+        parameters_digest(dump.parameters),
     )
 
 

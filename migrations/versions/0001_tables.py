@@ -190,6 +190,11 @@ def upgrade() -> None:
             sa.String(),
             "Fingerprint of the program: opcodes, operands, shapes, attributes and constants of all instructions in the order in which they run, without names, numbers and metadata. Comparable where read_from is the same. NULL where a part cannot be read.",
         ),
+        column(
+            "layout_digest",
+            sa.BigInteger(),
+            "Stands for the shapes of entry_computation_layout, without layouts, results too. First 64 bits of a SHA-256; NULL where the layout is.",
+        ),
         comment="One row for each run whose HLO text or protobuf was read: what the module's head states.",
     )
     op.create_table(
@@ -458,6 +463,11 @@ def upgrade() -> None:
         column("profile_host", sa.String(), "Machine whose profile the run was found in; NULL for dumps."),
         column(
             "device_type", sa.String(), "Device that was profiled, as the profiler names it; NULL for dumps."
+        ),
+        column(
+            "parameters_digest",
+            sa.BigInteger(),
+            "Stands for the shapes of the entry parameters, in order and without layouts: equal where a function was called alike. First 64 bits of a SHA-256; NULL without parameters.",
         ),
         sa.PrimaryKeyConstraint("run_id"),
         comment="One row for each compiled module's dump.",

@@ -13,12 +13,6 @@ WITH RECURSIVE sides AS MATERIALIZED (
     FROM compared_runs(before, after, run, label, module, since) AS s
     WHERE s.is_before OR s.is_after
 ),
-parameters AS (
-    SELECT a.run_id, string_agg(shapes_only(a.parameter_shape), ', ' ORDER BY a.parameter_number) AS shapes
-    FROM allocations AS a
-    WHERE a.parameter_shape_index = '{}' AND a.run_id IN (SELECT s.run_id FROM sides AS s)
-    GROUP BY a.run_id
-),
 keyed AS (
     SELECT
         s.run_id,
@@ -26,28 +20,22 @@ keyed AS (
         s.is_after,
         s.module,
         s.backend,
-        (s.module, s.backend, p.shapes, h.layout) AS signature,
         [
             -- A NULL is no key.
-            'signature of ' || concat_ws('|', s.module, s.backend, p.shapes) || '|' || h.layout,
-            'parameters of ' || concat_ws('|', s.module, s.backend) || '|' || coalesce(p.shapes, ''),
+            'signature of ' || concat_ws('|', s.module, s.backend, r.parameters_digest) || '|' || h.layout_digest,
+            'parameters of ' || concat_ws('|', s.module, s.backend) || '|' || coalesce(r.parameters_digest::VARCHAR, ''),
             'name of ' || concat_ws('|', s.module, s.backend),
             CASE WHEN before IS NOT NULL AND after IS NOT NULL AND count(*) OVER (PARTITION BY s.is_after) = 1 THEN 'only run' END
         ] AS keys,
         row_number() OVER (ORDER BY r.dump_dir, r.module_id, r.dump_time, r.stem, r.run_id) AS place
     FROM sides AS s
     JOIN runs AS r ON r.run_id = s.run_id
-    LEFT JOIN parameters AS p ON p.run_id = s.run_id
-    LEFT JOIN (
-        -- The braces around the whole would pass for those of a layout.
-        SELECT m.run_id, shapes_only(substr(m.entry_computation_layout, 2, length(m.entry_computation_layout) - 2)) AS layout
-        FROM hlo_modules AS m
-    ) AS h ON h.run_id = s.run_id
+    LEFT JOIN hlo_modules AS h ON h.run_id = s.run_id
     WHERE s.stands
-    QUALIFY s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.module, s.backend, p.shapes, h.layout)
+    QUALIFY s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.module, s.backend, r.parameters_digest, h.layout_digest)
 ),
 steps AS (
-    SELECT 0 AS step, k.* EXCLUDE (signature), NULL::VARCHAR AS "key", 0::BIGINT AS nth, false AS is_paired
+    SELECT 0 AS step, k.*, NULL::VARCHAR AS "key", 0::BIGINT AS nth, false AS is_paired
     FROM keyed AS k
     UNION ALL
     SELECT

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.matching import load, measure
 from ingest.database.connect import open_database
+from ingest.dump.entry import digest, without_layouts
 from ingest.query.blocks import create_temporary, read_blocks
 from tests.support.query_databases import ask
 
@@ -190,15 +191,8 @@ def add_run(
 ) -> None:
     connection.execute(
         "INSERT INTO runs (run_id, import_id, dump_dir, stem, module_name, backend, ingested_at, has_values,"
-        " has_ranges) VALUES (?, ?, '/dumps', ?, ?, 'cpu', now(), true, true)",
-        [run, batch, stem or f"s{run}", name],
-    )
-    connection.execute(
-        "INSERT INTO allocations (run_id, allocation_index, size_bytes, color, parameter_number,"
-        " parameter_shape_index, parameter_shape, is_constant, is_thread_local, maybe_live_out,"
-        " is_preallocated_temp, kind, placed_values, placed_bytes)"
-        " VALUES (?, 0, 8, 0, 0, '{}', ?, false, false, false, false, 'parameter', 1, 8)",
-        [run, parameter],
+        " has_ranges, parameters_digest) VALUES (?, ?, '/dumps', ?, ?, 'cpu', now(), true, true, ?)",
+        [run, batch, stem or f"s{run}", name, digest(without_layouts(parameter))],
     )
 
 
