@@ -26,11 +26,8 @@ PREPARE donation AS
 WITH shown AS (
     SELECT
         j.*,
-        a.parameter_shape_index,
-        coalesce(a.live_out_value_id, j.fitting_id) AS result_id,
         list_position(['unused', 'missed', 'honoured', 'no fit'], j.status) AS place
     FROM donations($run, $label, $module) AS j
-    JOIN allocations AS a ON a.run_id = j.run_id AND a.allocation_index = j.allocation_index
     WHERE $status = 'all' OR j.status = $status
     ORDER BY place, j.size_bytes DESC, j.run_id, j.parameter_number, j.allocation_index
     LIMIT $top
@@ -44,13 +41,14 @@ SELECT
     value_name(f.instruction, f.shape_index) AS result,
     CASE WHEN h.run_id IS NOT NULL THEN coalesce(s.kind, 'none') END AS declared,
     v.shape,
-    s.parameter_shape_index AS parameter_index,
+    a.parameter_shape_index AS parameter_index,
     s.allocation_index,
     c.module
 FROM shown AS s
 JOIN selected_runs() AS c ON c.run_id = s.run_id
 JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
-LEFT JOIN "values" AS f ON f.run_id = s.run_id AND f.value_id = s.result_id
+JOIN allocations AS a ON a.run_id = s.run_id AND a.allocation_index = s.allocation_index
+LEFT JOIN "values" AS f ON f.run_id = s.run_id AND f.value_id = coalesce(a.live_out_value_id, s.fitting_id)
 LEFT JOIN hlo_modules AS h ON h.run_id = s.run_id
 ORDER BY s.place, s.size_bytes DESC, s.run_id, s.parameter_number, s.allocation_index;
 

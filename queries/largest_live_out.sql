@@ -26,13 +26,12 @@
 PREPARE largest_live_out AS
 WITH shown AS (
     SELECT
-        a.*,
-        r.backend,
-        r.module,
+        a.run_id, a.allocation_index, a.size_bytes, a.color, a.kind, a.live_out_value_id, r.backend, r.module,
         CASE $by WHEN 'color' THEN a.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END AS ranked_with
     FROM selected_runs($run, $label, $module) AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND a.maybe_live_out
-    LEFT JOIN "values" AS v ON v.run_id = a.run_id AND v.value_id = a.live_out_value_id
+    LEFT JOIN "values" AS v ON ($by = 'tiling' OR $tiling IS NOT NULL)
+        AND v.run_id = a.run_id AND v.value_id = a.live_out_value_id
     WHERE ($color IS NULL OR a.color = $color)
       AND ($tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling)
     QUALIFY row_number() OVER (PARTITION BY ranked_with ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index)

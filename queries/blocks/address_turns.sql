@@ -10,15 +10,21 @@
 -- column turns BIGINT: Turns, count; NULL without live ranges.
 -- column turn_bytes BIGINT: Sum of the sizes of the turns, bytes; NULL without live ranges.
 CREATE OR REPLACE MACRO address_turns(run := NULL, label := NULL, module := NULL) AS TABLE
-WITH loops AS MATERIALIZED (
-    -- The operands of loops that hold the bytes of the result: there are few, and what follows looks at their addresses only.
-    SELECT i.run_id, i.allocation_index, i.offset_bytes, i.value_id, w.value_id AS result_id
+WITH results AS (
+    SELECT v.run_id, v.value_id, v.instruction, v.shape_index, v.allocation_index, v.offset_bytes
     FROM selected_runs(run, label, module) AS r
-    JOIN "values" AS w ON w.run_id = r.run_id
+    JOIN "values" AS v ON v.run_id = r.run_id
+    WHERE v.opcode = 'while' AND v.is_phi
+),
+loops AS MATERIALIZED (
+    -- The operands of loops that hold the bytes of the result. Gathered in one row, the results are known to be few: what
+    -- follows then looks at their addresses only, and else makes all values ready to be joined.
+    SELECT i.run_id, i.allocation_index, i.offset_bytes, i.value_id, w.value_id AS result_id
+    FROM (SELECT unnest(list(r), recursive := true) FROM results AS r) AS w
     JOIN uses AS u ON u.run_id = w.run_id AND u.instruction = w.instruction AND u.operand_index = w.shape_index
     JOIN "values" AS i ON i.run_id = u.run_id AND i.value_id = u.value_id
         AND i.allocation_index = w.allocation_index AND i.offset_bytes = w.offset_bytes
-    WHERE w.opcode = 'while' AND w.is_phi AND u.operand_number = 0 AND i.size_bytes > 0
+    WHERE u.operand_number = 0 AND i.size_bytes > 0
 ),
 at_loops AS MATERIALIZED (
     SELECT p.run_id, p.allocation_index, p.offset_bytes, p.value_id, p.size_bytes
@@ -60,7 +66,8 @@ FROM (
         count(*) FILTER (h.handover_bytes = v.size_bytes) AS taken_over,
         sum(h.handover_bytes) AS handover_bytes
     FROM selected_runs(run, label, module) AS r
-    JOIN "values" AS v ON v.run_id = r.run_id
+    JOIN allocations AS a ON a.run_id = r.run_id AND a.placed_values > 1
+    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     -- Most values hand nothing over.
     LEFT JOIN (
         SELECT g.run_id, g.value_id, g.handover_bytes FROM ranges AS g WHERE g.handover_bytes > 0

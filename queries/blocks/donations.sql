@@ -26,17 +26,38 @@ held AS MATERIALIZED (
     -- Parameters, and results in an allocation of their own, with the value that each of them is.
     SELECT
         a.run_id, a.allocation_index, a.parameter_number, a.size_bytes, a.color, a.maybe_live_out, d.kind, v.value_id,
-        hash(v.dtype, v.dimensions) AS type,
-        row_number() OVER (
-            -- What is declared comes first: a result that fits two parameters was meant for that one.
-            PARTITION BY a.run_id, a.color, a.size_bytes, type, a.maybe_live_out, a.parameter_number IS NULL
-            ORDER BY d.kind IS NULL, a.parameter_number, a.allocation_index
-        ) AS number
+        hash(v.dtype, v.dimensions) AS type
     FROM selected_runs(run, label, module) AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND (a.parameter_number IS NOT NULL OR a.maybe_live_out)
     JOIN "values" AS v ON v.run_id = a.run_id AND v.value_id = coalesce(a.parameter_value_id, a.live_out_value_id)
     LEFT JOIN declared AS d ON d.run_id = a.run_id AND d.allocation_index = a.allocation_index
     WHERE v.dimensions IS NOT NULL
+),
+takers AS MATERIALIZED (
+    SELECT
+        p.run_id, p.allocation_index, p.color, p.size_bytes, p.type,
+        row_number() OVER (
+            -- What is declared comes first: a result that fits two parameters was meant for that one.
+            PARTITION BY p.run_id, p.color, p.size_bytes, p.type
+            ORDER BY p.kind IS NULL, p.parameter_number, p.allocation_index
+        ) AS number
+    FROM (SELECT h.* FROM held AS h WHERE h.parameter_number IS NOT NULL AND NOT h.maybe_live_out) AS p
+    SEMI JOIN (SELECT h.* FROM held AS h WHERE h.parameter_number IS NULL) AS f
+        ON f.run_id = p.run_id AND f.color = p.color AND f.size_bytes = p.size_bytes AND f.type = p.type
+),
+results AS (
+    SELECT
+        f.run_id, f.value_id, f.color, f.size_bytes, f.type,
+        row_number() OVER (PARTITION BY f.run_id, f.color, f.size_bytes, f.type ORDER BY f.allocation_index) AS number
+    FROM (SELECT h.* FROM held AS h WHERE h.parameter_number IS NULL) AS f
+    SEMI JOIN takers AS t
+        ON t.run_id = f.run_id AND t.color = f.color AND t.size_bytes = f.size_bytes AND t.type = f.type
+),
+fitting AS (
+    SELECT t.run_id, t.allocation_index, f.value_id
+    FROM takers AS t
+    JOIN results AS f ON f.run_id = t.run_id AND f.color = t.color AND f.size_bytes = t.size_bytes
+        AND f.type = t.type AND f.number = t.number
 )
 SELECT
     p.run_id, p.allocation_index, p.parameter_number, p.size_bytes, p.maybe_live_out, p.value_id,
@@ -49,7 +70,5 @@ SELECT
         ELSE 'no fit'
     END AS status
 FROM held AS p
-LEFT JOIN (SELECT h.*, false AS wanted FROM held AS h WHERE h.parameter_number IS NULL) AS f
-    ON f.wanted = p.maybe_live_out AND f.run_id = p.run_id AND f.color = p.color AND f.size_bytes = p.size_bytes
-    AND f.type = p.type AND f.number = p.number
+LEFT JOIN fitting AS f ON f.run_id = p.run_id AND f.allocation_index = p.allocation_index
 WHERE p.parameter_number IS NOT NULL;

@@ -22,7 +22,9 @@ WITH RECURSIVE sides AS MATERIALIZED (
         p.paired_by IN ('signature', 'parameters') AS is_same_entry,
         unnest([false, true]) AS is_after,
         unnest([p.before_run_id, p.after_run_id]) AS run_id
-    FROM run_pairs(before, after, run, label, module) AS p
+    -- Gathered in one row, the pairs are known to be few: else the joins below are planned for all there could be, and read
+    -- every value to look up none (CPU time a third to a quarter).
+    FROM (SELECT unnest(list(q), recursive := true) FROM run_pairs(before, after, run, label, module) AS q) AS p
     JOIN runs AS b ON b.run_id = p.before_run_id AND b.peak_bytes IS NOT NULL
     JOIN runs AS a ON a.run_id = p.after_run_id AND a.peak_bytes IS NOT NULL
     -- Equal texts need no matching.

@@ -22,10 +22,12 @@ keyed AS (
         s.backend,
         [
             -- A NULL is no key.
-            'signature of ' || concat_ws('|', s.module, s.backend, r.parameters_digest) || '|' || h.layout_digest,
-            'parameters of ' || concat_ws('|', s.module, s.backend) || '|' || coalesce(r.parameters_digest::VARCHAR, ''),
-            'name of ' || concat_ws('|', s.module, s.backend),
-            CASE WHEN before IS NOT NULL AND after IS NOT NULL AND count(*) OVER (PARTITION BY s.is_after) = 1 THEN 'only run' END
+            CASE WHEN h.layout_digest IS NOT NULL
+                THEN hash('signature', s.module, s.backend, r.parameters_digest, h.layout_digest) END,
+            hash('parameters', s.module, s.backend, r.parameters_digest),
+            hash('name', s.module, s.backend),
+            CASE WHEN before IS NOT NULL AND after IS NOT NULL AND count(*) OVER (PARTITION BY s.is_after) = 1
+                THEN hash('only run') END
         ] AS keys,
         row_number() OVER (ORDER BY r.dump_dir, r.module_id, r.dump_time, r.stem, r.run_id) AS place
     FROM sides AS s
@@ -35,7 +37,7 @@ keyed AS (
     QUALIFY s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.module, s.backend, r.parameters_digest, h.layout_digest)
 ),
 steps AS (
-    SELECT 0 AS step, k.*, NULL::VARCHAR AS "key", 0::BIGINT AS nth, false AS is_paired
+    SELECT 0 AS step, k.*, NULL::UBIGINT AS "key", 0::BIGINT AS nth, false AS is_paired
     FROM keyed AS k
     UNION ALL
     SELECT

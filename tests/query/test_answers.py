@@ -238,7 +238,7 @@ def insert_live(
 def test_the_state_of_a_loop_is_one_turn(connection: duckdb.DuckDBPyConnection) -> None:
     """Its aliases save nothing; what takes its place between its last use in the body and its update does."""
     insert_run(connection, has_ranges=True)
-    insert_allocation(connection, 0)
+    insert_allocation(connection, 0, placed_values=6)
     insert_live(connection, 0, "init", (0, 2), handover_bytes=8)
     insert_live(connection, 1, "param", (2, 4), shape_index="{1}", is_phi=True, opcode="parameter")
     insert_live(connection, 2, "passing", (5, 6))
