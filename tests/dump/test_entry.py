@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.dump.entry import digest, layout_digest, parameters_digest, without_layouts
+from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import execute_with_blocks
+from tests.support.query_databases import DATA
 
 _LONG = "(f32[8,4]{1,0:T(8,128)S(1)}, /*index=5*/s32[])->(f32[<=8]{0}, pred[])"
 
@@ -30,17 +36,32 @@ def test_layouts_have_one_digest_only_where_all_shapes_are_equal(other: str) -> 
 
 
 def test_stored_digests_are_of_the_shapes_that_are_stored(demonstration: duckdb.DuckDBPyConnection) -> None:
-    """Whole dumps, dumps in pieces and protobufs alone, against the tables."""
+    """Of whole texts and of texts in three files, of many releases."""
     found = execute_with_blocks(
         demonstration,
-        "SELECT r.parameters_digest, p.shapes, m.layout_digest, m.entry_computation_layout FROM runs AS r"
-        " LEFT JOIN hlo_modules AS m USING (run_id) LEFT JOIN ("
+        "SELECT r.parameters_digest, p.shapes FROM runs AS r LEFT JOIN ("
         "  SELECT a.run_id,"
         "   string_agg(shapes_only(a.parameter_shape), ', ' ORDER BY a.parameter_number) AS shapes"
         "  FROM allocations AS a WHERE a.parameter_shape_index = '{}' GROUP BY a.run_id"
         " ) AS p USING (run_id)",
     ).fetchall()
-    assert any(shapes for _, shapes, _, _ in found)
-    assert any(layout for _, _, _, layout in found)
+    assert any(shapes for _, shapes in found)
     assert [row for row in found if row[0] != (row[1] and digest(row[1]))] == []
-    assert [row for row in found if row[2] != layout_digest(row[3])] == []
+
+
+def test_module_and_protobuf_alone_have_the_digests_of_the_text(tmp_path: Path) -> None:
+    """By them, compilations are paired whatever is left of their dumps."""
+    folder = DATA / "hlo" / "jaxlib-0.10.2-cpu"
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for proto in folder.glob("*.pb"):
+        shutil.copy(proto, alone)
+    import_dumps([folder, alone], tmp_path / "xbuf.duckdb", jobs=1)
+    with open_database(tmp_path / "xbuf.duckdb", read_only=True) as connection:
+        found = connection.execute(
+            "SELECT r.stem, r.parameters_digest, m.layout_digest, m.entry_computation_layout"
+            " FROM runs AS r JOIN hlo_modules AS m USING (run_id) ORDER BY 1"
+        ).fetchall()
+    assert len(found) == 4
+    assert [row for row in found if row[2] is None or row[2] != layout_digest(row[3])] == []
+    assert len({row[1:3] for row in found}) == len({row[0] for row in found}) == 2
