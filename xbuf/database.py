@@ -155,10 +155,11 @@ class Database:
         self.close()
 
     def __repr__(self) -> str:
+        name = self.path if self._remove is None else "of dumps"
         if self._connection is None:
-            return f"<xbuf.Database {self.path}: closed>"
+            return f"<xbuf.Database {name}: closed>"
         [(runs,)] = self.connection.execute("SELECT count(*) FROM runs").fetchall()
-        return f"<xbuf.Database {self.path}: {runs:,} run{'' if runs == 1 else 's'}>"
+        return f"<xbuf.Database {name}: {runs:,} run{'' if runs == 1 else 's'}>"
 
     def _repr_html_(self) -> str:
         """Return the list of runs, for notebooks."""

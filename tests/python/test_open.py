@@ -47,7 +47,7 @@ def test_dumps_answer_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     run = database.run(1)
     database.close()
     assert list(tmp_path.glob("xbuf-*/*")) == []
-    assert repr(database).endswith("xbuf.duckdb: closed>")
+    assert repr(database) == "<xbuf.Database of dumps: closed>"
     with pytest.raises(xbuf.UsageError, match="is closed; open it again"):
         run.peak()
     database.close()
