@@ -163,10 +163,11 @@ def scan_allocations(text: str, line: int, file: str, style: str | None = None) 
             for name, index, id_, color, offset, size, shape in values
         ]
     elif pattern is _EMBEDDED:
-        used = [(row[0], row[2], row[3], row[1] and " (phi)", row[4], row[5], row[6], "") for row in values]
-        values = [
-            (row[0], row[2], row[3], row[1] and " (phi)", row[4], row[8], row[7], row[9]) for row in values
-        ]
+        printed, values = values, []
+        for id_, phi, name, index, color, positions, uses, offset, size, shape in printed:
+            key = (id_, name, index, phi and " (phi)", color)
+            used.append((*key, positions, uses, ""))
+            values.append((*key, size, offset, shape))
     return AllocationScan(headers, orphans, values, reuse, used, found, notices)
 
 

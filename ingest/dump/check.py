@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
+from typing import Final
 
 from ingest.dump import features
-from ingest.dump.allocations import ReuseLine
+from ingest.dump.allocations import ReuseLine, UsedLine, ValueLine
 from ingest.dump.grammar import LIMIT
 from ingest.dump.headers import Header
 from ingest.dump.live_range import TreeScan
@@ -45,12 +46,12 @@ def check_headers(headers: Sequence[Header], first: int) -> None:
 
 def check_values_follow(values: Sequence[tuple[str, ...]]) -> None:
     """Refuse values (rows as `ValueLine`) before the first allocation."""
-    for value in values:
+    for value in map(ValueLine._make, values):
         raise DumpError(
             "bad-line",
             "a value comes before the first allocation",
             section="allocations",
-            text=f" value: <{value[0]} ",
+            text=f" value: <{value.id} ",
         )
 
 
@@ -66,7 +67,7 @@ def check_positions_once(found: Collection[str], file: str) -> None:
         )
 
 
-def check_texts(without: tuple[str, ...] | None, found: Collection[str]) -> None:
+def check_texts(without: UsedLine | None, found: Collection[str]) -> None:
     """Require an instruction text of every value, where the dump is of a release that prints them.
 
     `without` is the first block without one.
@@ -74,9 +75,9 @@ def check_texts(without: tuple[str, ...] | None, found: Collection[str]) -> None
     if without and (features.FROM_INSTRUCTION in found or features.HUMAN_TOTAL in found):
         raise DumpError(
             "truncated",
-            f"value {without[0]} {without[1]} has no 'from instruction' line: the file is cut off",
+            f"value {without.id} {without.instruction} has no 'from instruction' line: the file is cut off",
             section="values",
-            text=f"<{without[0]} ",
+            text=f"<{without.id} ",
         )
 
 
@@ -140,32 +141,38 @@ def check_same_values(values: Sequence[tuple[str, ...]], used: Sequence[tuple[st
     Both hold (id, instruction, index, phi, color, ...) as printed; value lines sorted by id.
     """
     for value, block in zip(values, used, strict=False):
-        if value[:5] != block[:5]:
-            if value[0] == block[0]:
-                message = (
-                    f"value {value[0]} is {_key(value)} in its allocation and {_key(block)} under Used values"
-                )
-            elif int(value[0]) < int(block[0]):
-                message = f"value {value[0]} {value[1]} is missing under Used values, or out of order"
-            else:
-                message = (
-                    f"value {block[0]} {block[1]} under Used values is in no allocation, or out of order"
-                )
-            raise DumpError("value-mismatch", message, section="values", text=f"<{block[0]} ")
+        if value[:_KEY] != block[:_KEY]:
+            raise _mismatch(ValueLine._make(value), UsedLine._make(block))
     if len(values) != len(used):
         more, place = (values, "Used values") if len(values) > len(used) else (used, "any allocation")
-        row = more[min(len(values), len(used))]
+        id_, name, *_ = more[min(len(values), len(used))]
         raise DumpError(
             "value-mismatch",
-            f"value {row[0]} {row[1]} is not listed under {place}; is the file cut off?",
+            f"value {id_} {name} is not listed under {place}; is the file cut off?",
             section="values",
-            text=f"<{row[0]} ",
+            text=f"<{id_} ",
         )
 
 
-def _key(row: tuple[str, ...]) -> str:
-    color = f" @{row[4]}" if row[4] else ""
-    return f"{row[1]}{row[2]}{row[3]}{color}"
+_KEY: Final = 5
+"""Parts of a value line and of a block that must be the same, see `check_same_values`."""
+
+
+def _mismatch(value: ValueLine, block: UsedLine) -> DumpError:
+    if value.id == block.id:
+        message = f"value {value.id} is {_key(value)} in its allocation and {_key(block)} under Used values"
+    elif int(value.id) < int(block.id):
+        message = f"value {value.id} {value.instruction} is missing under Used values, or out of order"
+    else:
+        message = (
+            f"value {block.id} {block.instruction} under Used values is in no allocation, or out of order"
+        )
+    return DumpError("value-mismatch", message, section="values", text=f"<{block.id} ")
+
+
+def _key(row: ValueLine | UsedLine) -> str:
+    color = f" @{row.color}" if row.color else ""
+    return f"{row.instruction}{row.shape_index}{row.phi}{color}"
 
 
 def check_magnitude(what: str, section: str, numbers: Iterable[int | None], text: str | None = None) -> None:
@@ -214,11 +221,12 @@ def check_unique_ranges(keys: Iterable[tuple[str, str]]) -> None:
     seen: set[tuple[str, str]] = set()
     for key in keys:
         if key in seen:
+            value = "".join(key)
             raise DumpError(
                 "duplicate-value",
-                f"the live range of {key[0]}{key[1]} is listed twice",
+                f"the live range of {value} is listed twice",
                 section="ranges",
-                text=f"    {key[0]}{key[1]}:",
+                text=f"    {value}:",
             )
         seen.add(key)
 
@@ -254,9 +262,9 @@ def check_peak_list(dump: ParsedDump, live: Sequence[tuple[str, str]], file: str
             text=f"  Live ranges at {time} (peak):",
         )
     if features.PEAK_INDEX in dump.features:
-        is_same = len(rows) == len(live) and {(row[0], row[1]) for row in rows} == set(live)
+        is_same = len(rows) == len(live) and {(row.instruction, row.shape_index) for row in rows} == set(live)
     else:
-        is_same = Counter(row[0] for row in rows) == Counter(name for name, _ in live)
+        is_same = Counter(row.instruction for row in rows) == Counter(name for name, _ in live)
     if not is_same:
         message = f"the peak list names {len(rows)} values, not the {len(live)} that are live at slot {time}"
         note(dump.notices, [Notice(file, None, "peak-list", message)])

@@ -254,9 +254,9 @@ class Driver:
             case Section.PEAK:
                 dump.peak = scan_peak(text, line, file, dump.notices)
                 dump.features.add(features.PEAK_UNBOUNDED if dump.peak.time is None else features.PEAK)
-                if any(row[1] for row in dump.peak.rows):
+                if any(row.shape_index for row in dump.peak.rows):
                     dump.features.add(features.PEAK_INDEX)
-                if any(row[3] for row in dump.peak.rows):
+                if any(row.cumulative for row in dump.peak.rows):
                     dump.features.add(features.PEAK_CUMULATIVE)
             case Section.TREE:
                 dump.tree = scan_tree(text, line, file, dump.notices)

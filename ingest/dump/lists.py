@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from ingest.dump.allocations import ValueLine
 from ingest.dump.columns import Joined, Place, Text
 from ingest.dump.live_range import scan_sequence
 from ingest.dump.notices import Notices
@@ -74,8 +75,10 @@ class Lists:
         """Return where values are."""
         dump, wanted = self._dump, set(ids)
         return {
-            id_: (value[1], value[2], allocation)
-            for id_, value, allocation in zip(dump.ids, dump.values, dump.allocation_of, strict=True)
+            id_: (value.instruction, value.shape_index, allocation)
+            for id_, value, allocation in zip(
+                dump.ids, map(ValueLine._make, dump.values), dump.allocation_of, strict=True
+            )
             if id_ in wanted
         }
 
@@ -119,7 +122,9 @@ class Lists:
         """Find the value of each range; of several values in one place, which no dump has, the first."""
         dump = self._dump
         ranges = dump.ranges or []
-        rows = {(value[1], value[2] or "{}"): row for row, value in reversed([*enumerate(dump.values)])}
+        rows = {
+            (name, index or "{}"): row for row, (_, name, index, *_) in reversed([*enumerate(dump.values)])
+        }
         dump.range_values = [rows.get((name, index), -1) for name, index, _, _ in ranges]
         found = [(row, one) for row, one in zip(dump.range_values, ranges, strict=True) if row >= 0]
         ranged = [row for row, _ in found]
@@ -132,8 +137,8 @@ class Lists:
             [dump.allocation_of[row] for row in ranged],
             [dump.offsets[row] for row in ranged],
             [dump.sizes[row] for row in ranged],
-            [one[2] for _, one in found],
-            [one[3] for _, one in found],
+            [start for _, (_, _, start, _) in found],
+            [end for _, (_, _, _, end) in found],
         )
         return Joined(
             intervals,

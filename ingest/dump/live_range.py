@@ -83,11 +83,22 @@ def scan_ranges(text: str, line: int, file: str, notices: Notices) -> list[tuple
     return rows
 
 
+class PeakRow(NamedTuple):
+    """A line of the peak list as printed, all text; '' where a part is not printed."""
+
+    instruction: str
+    shape_index: str
+    size: str
+    """Bytes."""
+    cumulative: str
+    """Bytes of this line and of all before."""
+
+
 class PeakScan(NamedTuple):
-    """The printed peak: `rows` are (instruction, index, bytes, cumulative), '' where not printed."""
+    """The printed peak."""
 
     time: int | None
-    rows: list[tuple[str, str, str, str]]
+    rows: list[PeakRow]
     total: int = 0
     """Sum of the bytes."""
 
@@ -101,10 +112,10 @@ def scan_peak(text: str, line: int, file: str, notices: Notices) -> PeakScan:
     head = _PEAK_HEAD.match(text)
     if head is None:
         raise _bad_line(text, line, file, "peak", "Live ranges at N (peak):")
-    rows = _PEAK.findall(text, head.end())
+    rows = list(map(PeakRow._make, _PEAK.findall(text, head.end())))
     if len(rows) != text.count("\n") - 1:
         _without_unknown(_PEAK, text[head.end() :], line + 1, file, "peak", notices)
-    time, sizes = int(head[1]), [int(row[2]) for row in rows]
+    time, sizes = int(head[1]), [int(row.size) for row in rows]
     if max(time, sum(sizes)) > MAX_INT:
         raise DumpError(
             "number-too-large",
@@ -113,7 +124,8 @@ def scan_peak(text: str, line: int, file: str, notices: Notices) -> PeakScan:
             line=line,
             section="peak",
         )
-    if rows and (rows[0][3] or rows[-1][3]) and [row[3] for row in rows] != list(map(str, accumulate(sizes))):
+    sums = [row.cumulative for row in rows]
+    if rows and (sums[0] or sums[-1]) and sums != list(map(str, accumulate(sizes))):
         message = "the cumulative sizes of the peak list do not add up; is the file damaged?"
         note(notices, [Notice(file, line, "peak-list", message)])
     return PeakScan(time, rows, sum(sizes))

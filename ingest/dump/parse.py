@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from itertools import accumulate
 
+from ingest.dump.allocations import ValueLine
 from ingest.dump.driver import START, Driver
 from ingest.dump.lists import Lists
 from ingest.dump.parsed import ParsedDump
@@ -123,23 +124,23 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
         ]
         ends = accumulate(dump.used.use_counts)
         uses = [tuple(use[end - n : end]) for end, n in zip(ends, dump.used.use_counts, strict=True)]
-        texts = [instruction_text(block[7]) for block in dump.used.blocks]
+        texts = list(map(instruction_text, dump.used.texts))
     return tuple(
         Value(
             dump.ids[row],
             dump.allocation_of[row],
-            value[1],
-            value[2] or None,
-            bool(value[3]),
-            int(value[4]) if value[4] else None,
+            value.instruction,
+            value.shape_index or None,
+            bool(value.phi),
+            int(value.color) if value.color else None,
             dump.offsets[row],
             dump.sizes[row],
-            value[7],
+            value.shape,
             positions[row],
             uses[row],
             texts[row],
         )
-        for row, value in enumerate(dump.values)
+        for row, value in enumerate(map(ValueLine._make, dump.values))
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ingest.dump.allocations import ReuseLine, scan_allocations, style_of
+from ingest.dump.allocations import ReuseLine, UsedLine, scan_allocations, style_of
 from ingest.dump.check import (
     check_bounds,
     check_colors,
@@ -88,7 +88,7 @@ class Facts:
     memory: MainMemory = field(default_factory=MainMemory)
     parameters: list[tuple[int, str]] = field(default_factory=list)
     is_tiled: bool = False
-    without_text: tuple[str, ...] | None = None
+    without_text: UsedLine | None = None
     slots: int = 0
 
     def add(self, piece: Facts) -> None:
@@ -209,7 +209,7 @@ def scan_used_piece(text: str, line: int, file: str, rows: Sequence[tuple[str, .
 
 def facts_of_used(used: UsedScan) -> Facts:
     """Return what the rules of the whole section need of a piece."""
-    without_text = next((block for block in used.blocks if not block[7]), None)
+    without_text = next((UsedLine._make(block) for block in used.blocks if not block[-1]), None)
     return Facts(used.features, used.notices, without_text=without_text)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from ingest.dump import features
+from ingest.dump.allocations import UsedLine
 from ingest.dump.grammar import INDEX, INT, KEY, LINES, NAME
 from ingest.dump.notices import Notices, note, unknown_line
 from ingest.errors import DumpError
@@ -39,6 +40,11 @@ class UsedScan(NamedTuple):
     use_counts: list[int]
     features: set[str]
     notices: Notices
+
+    @property
+    def texts(self) -> list[str]:
+        """Instruction text of each block as printed, with its blank; '' for none."""
+        return [text for _, _, _, _, _, _, _, text in self.blocks]
 
 
 def scan_used_values(text: str, line: int, file: str) -> UsedScan:
@@ -88,28 +94,26 @@ def last_id(text: str) -> int | None:
 def _split_blocks(
     blocks: list[tuple[str, ...]], body: str, line: int, file: str, found: set[str], notices: Notices
 ) -> UsedScan:
-    firsts = {row[7][:1] for row in blocks} - {""}
+    _, _, _, _, _, position_texts, use_texts, texts = zip(*blocks, strict=True) if blocks else [()] * 8
+    firsts = {text[:1] for text in texts} - {""}
     if firsts:
         found.add(features.FROM_INSTRUCTION)
         if " " in firsts:
             found.add(features.FROM_INSTRUCTION_BLANK)
         if firsts != {" "}:
             found.add(features.without(features.FROM_INSTRUCTION_BLANK))
-    position_texts = [row[5] for row in blocks]
-    use_texts = [row[6] for row in blocks]
     if "" in use_texts:
         found.add(features.without(features.USES_NONE))
     if _NO_USES in use_texts:
         found.add(features.USES_NONE)
-        use_texts = ["" if text == _NO_USES else text for text in use_texts]
+        use_texts = tuple("" if text == _NO_USES else text for text in use_texts)
     position_counts = [text.count("\n") for text in position_texts]
     use_counts = [text.count("\n") for text in use_texts]
     positions = _POSITION.findall("".join(position_texts))
     uses = _USE.findall("".join(use_texts))
     if len(positions) != sum(position_counts) or len(uses) != sum(use_counts):
         # Something else stands between them: keep what it says as notices, count again.
-        known = list(_known_lines(blocks, body, line, file, notices))
-        position_texts, use_texts = [texts[0] for texts in known], [texts[1] for texts in known]
+        position_texts, use_texts = zip(*_known_lines(blocks, body, line, file, notices), strict=True)
         position_counts = [text.count("\n") for text in position_texts]
         use_counts = [text.count("\n") for text in use_texts]
         positions = _POSITION.findall("".join(position_texts))
@@ -119,8 +123,8 @@ def _split_blocks(
 
 def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:
     """Split the positions and uses that TF 1.15 embeds in its allocations."""
-    for block in blocks:
-        _check_first_position(block, f"  {block[0]} {block[3] and 'PHI '}{block[1]}")
+    for block in map(UsedLine._make, blocks):
+        _check_first_position(block, f"  {block.id} {block.phi and 'PHI '}{block.instruction}")
     return _split_blocks(sorted(blocks, key=lambda row: int(row[0])), "", 1, file, set(), Notices())
 
 
@@ -164,12 +168,13 @@ def _filtered(pattern: re.Pattern[str], text: str, line: int, file: str, notices
     return "".join(kept)
 
 
-def _check_first_position(block: tuple[str, ...], at: str) -> None:
+def _check_first_position(block: UsedLine, at: str) -> None:
     """Require a value's first position to be its own place."""
-    if not block[5].startswith(f"  {block[1]} {block[2]}\n" if block[2] else f"  {block[1]}\n"):
+    name, index = block.instruction, block.shape_index
+    if not block.positions.startswith(f"  {name} {index}\n" if index else f"  {name}\n"):
         raise DumpError(
             "value-mismatch",
-            f"the first position of value {block[0]} is not {block[1]}{block[2]}; are lines missing?",
+            f"the first position of value {block.id} is not {name}{index}; are lines missing?",
             section="values",
             text=at,
         )
@@ -225,7 +230,7 @@ def _resynchronise(
             text = text.removesuffix("\n")
             if "\n" in text:
                 found.add(features.MULTILINE_INSTRUCTION)
-        block = (*(part or "" for part in head.groups()), positions, uses, text or "")
-        _check_first_position(block, f"<{block[0]} ")
+        block = UsedLine._make((*(part or "" for part in head.groups()), positions, uses, text or ""))
+        _check_first_position(block, f"<{block.id} ")
         blocks.append(block)
     return blocks

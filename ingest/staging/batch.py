@@ -158,15 +158,18 @@ class Batch:
         if not values:
             return
         _, names, indices, phis, colors, _, _, shapes = zip(*values, strict=True)
-        columns = self.rows["values"]
-        columns[0] += ids
-        columns[1] += allocation_of
-        columns[2] += names
-        columns[3] += [index or "{}" for index in indices]
-        columns[4] += [phi != "" for phi in phis]
-        columns[5] += [int(color) if color else None for color in colors]
-        columns[6] += offsets
-        columns[7] += sizes
+        columns: tuple[Iterable[Any], ...] = (
+            ids,
+            allocation_of,
+            names,
+            [index or "{}" for index in indices],
+            [phi != "" for phi in phis],
+            [int(color) if color else None for color in colors],
+            offsets,
+            sizes,
+        )
+        for column, more in zip(self.rows["values"], columns, strict=False):  # others follow from these
+            column += more
         self.sources += map(sources.get, names)
         self._count("values", run_no, len(ids))
         number = self.shapes
@@ -174,19 +177,19 @@ class Batch:
         if used is None:
             self.text_numbers += [None] * len(ids)
             return
-        self.text_numbers += map(self._text_number, (block[7] for block in used.blocks))
+        self.text_numbers += map(self._text_number, used.texts)
         names, indices = zip(*used.positions, strict=True)
-        columns = self.rows["positions"]
-        columns[2] += names
-        columns[3] += [index or "{}" for index in indices]
+        _, _, instructions, places = self.rows["positions"]
+        instructions += names
+        places += [index or "{}" for index in indices]
         self.position_counts.append((list(ids), used.position_counts))
         self._count("positions", run_no, len(names))
         if used.uses:
             names, operands, indices = zip(*used.uses, strict=True)
-            columns = self.rows["uses"]
-            columns[2] += names
-            columns[3] += map(int, operands)
-            columns[4] += [index or "{}" for index in indices]
+            _, _, users, numbers, places = self.rows["uses"]
+            users += names
+            numbers += map(int, operands)
+            places += [index or "{}" for index in indices]
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
 
@@ -330,7 +333,7 @@ def parameter_ids(
 
     Its text says so, or the HLO module where no text is printed (as for column `opcode`).
     """
-    texts = [""] * len(ids) if used is None else [block[7] for block in used.blocks]
+    texts = [""] * len(ids) if used is None else used.texts
     found = []
     for id_, name, text in zip(ids, names, texts, strict=True):
         if text:
@@ -349,7 +352,8 @@ def _occupancies(dump: ParsedDump, sources: Mapping[str, Source]) -> list[Occupa
     for row, (_, _, _, end) in zip(dump.range_values, dump.ranges or (), strict=True):
         if row >= 0:
             ends[row] = end
-    parameters = parameter_ids(dump.ids, [value[1] for value in dump.values], dump.used, sources)
+    names = [name for _, name, _, _, _, _, _, _ in dump.values]
+    parameters = parameter_ids(dump.ids, names, dump.used, sources)
     placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, set(parameters))
     return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
 
