@@ -97,7 +97,7 @@ def _pass(source: ArchiveFiles, tasks: Sequence[Task], put_off: list[Task]) -> I
             if not one.missing:
                 done.append(one)
             if held > HELD_BYTES and done:
-                yield [one.with_content() for one in done]
+                yield _in_order([one.with_content() for one in done])
                 held -= sum(one.held_bytes for one in done)
                 done = []
             while held > HELD_BYTES:
@@ -113,7 +113,12 @@ def _pass(source: ArchiveFiles, tasks: Sequence[Task], put_off: list[Task]) -> I
     rest = [one.with_content() for one in done]
     rest += [one.task for one in sets if one.missing]
     if rest:
-        yield rest
+        yield _in_order(rest)
+
+
+def _in_order(tasks: list[Task]) -> list[Task]:
+    """Sort tasks as the search found them: runs are numbered so, wherever they come from."""
+    return sorted(tasks, key=lambda task: task.run_no)
 
 
 def _least_complete(one: _Set) -> tuple[int, int]:

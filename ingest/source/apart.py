@@ -46,9 +46,7 @@ def apart(
         while True:
             while not pipe.poll(_LOOK_SECONDS):
                 if deadline is not None and time.time() > deadline:
-                    raise SourceError(
-                        f"{what}: was not read in time; see --source-timeout, or run again later"
-                    )
+                    raise late(what)
             try:
                 kind, value = pipe.recv()
             except EOFError:

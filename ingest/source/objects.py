@@ -12,6 +12,8 @@ import io
 import os
 import random
 import re
+import shlex
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTALL", "AtUrl", "Objects", "look_up", "require_obstore", "start_of"]
 
-INSTALL: Final = "pip install 'xbuf[remote]'"
+INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'obstore>=0.12,<0.13'"
+"""As the extra `remote` has it, and into the environment of xbuf."""
 TRIALS: Final = 6
 FIRST_PAUSE: Final = 0.2
 """Seconds before the second trial; each pause after it is twice as long, and up to half of it by chance."""

@@ -68,9 +68,9 @@ def test_a_local_import_imports_nothing_for_urls(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_the_message_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing of the URL that is secret."""
+    """In the versions that the extra names; and nothing of the URL that is secret."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(SourceError, match=r"pip install 'xbuf\[remote\]'"):
+    with pytest.raises(SourceError, match=r"-m pip install 'obstore>=0\.12,<0\.13'"):
         discover(f"https://host/a.zip?sig={SECRET}")
 
 

@@ -1,0 +1,158 @@
+"""Dumps in a real object store, behind a proxy that fails: the same answers as from files, or one line."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.database.connect import open_database
+from ingest.errors import SourceError
+from ingest.pipeline.importer import import_dumps
+from ingest.query.catalog import shipped
+from ingest.query.run import bind, run_query
+from tests.source.test_archives import DUMP, PRIMARY
+from tests.support.elsewhere import content_of
+from tests.support.s3 import ENVIRONMENT, put, s3_server
+from tests.support.web import web_server
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+_OF_PLACES = {"dump_dir", "ingested_at", "started_at", "finished_at", "seconds", "sources", "import_uuid"}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("obstore")
+    with s3_server(tmp_path_factory.mktemp("s3")) as url:
+        yield url
+
+
+@pytest.fixture
+def endpoint(store: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The store, as the environment of an import names it."""
+    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": store}.items():
+        monkeypatch.setenv(name, value)
+    return store
+
+
+def answers(database: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of every saved query, without what differs between two imports."""
+    found = {}
+    with open_database(str(database), read_only=True) as connection:
+        for query in shipped().load_all():
+            given: dict[str, Any] = {"top": None} if query.parameter("top") is not None else {}
+            result = run_query(connection, query, bind(query, given))
+            kept = [at for at, column in enumerate(result.columns) if column.name not in _OF_PLACES]
+            found[query.name] = [tuple(row[at] for at in kept) for row in result.rows()]
+    return found
+
+
+def test_the_corpus_from_a_failing_store_answers_as_from_files(
+    shared_corpus: Path, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every saved query and every row: as a zip archive, and as objects; nothing is downloaded twice."""
+    files = sorted(path for path in shared_corpus.rglob("*") if path.is_file())
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
+        for path in files:
+            out.write(path, path.relative_to(shared_corpus))
+            put(f"{endpoint}/dumps/corpus/{path.relative_to(shared_corpus)}", path.read_bytes())
+    put(f"{endpoint}/dumps/corpus.zip", packed.getvalue())
+    local = tmp_path / "local.duckdb"
+    count = import_dumps(shared_corpus, local).loaded
+    expected, content = answers(local), content_of(local, str(shared_corpus.resolve()))
+    assert sum(map(len, expected.values())) > 10_000
+    log = tmp_path / "log"
+    with web_server(endpoint, "ok,ok,503,ok,reset,ok,ok,cut,ok,ok", log) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        for url in ("s3://dumps/corpus.zip", "s3://dumps/corpus"):
+            database = tmp_path / f"{url.rpartition('/')[2]}.duckdb"
+            assert import_dumps(url, database).loaded == count
+            assert content_of(database, url) == content
+            if url.endswith(".zip"):  # of objects large ones are loaded later, so numbers of runs differ
+                assert answers(database) == expected
+            log.write_text("")
+            assert import_dumps(url, database).unchanged == count
+            # An archive is asked for its version; of a folder the list is read, and what has foreign names.
+            lines = log.read_text().splitlines()
+            assert [line for line in lines if ".zip" in line and line.startswith("GET")] == []
+
+
+def test_a_changed_object_is_read_and_the_others_are_not(endpoint: str, tmp_path: Path) -> None:
+    """By etag, size and time."""
+    for name in ("a", "b"):
+        put(f"{endpoint}/dumps/nightly/{name}/{PRIMARY}", DUMP)
+    database = tmp_path / "xbuf.duckdb"
+    assert import_dumps("s3://dumps/nightly", database, jobs=1).loaded == 2
+    put(f"{endpoint}/dumps/nightly/a/{PRIMARY}", DUMP.replace(b"fusion", b"fusiom"))
+    summary = import_dumps("s3://dumps/nightly", database, jobs=1)
+    assert (summary.loaded, summary.unchanged) == (1, 1)
+    put(f"{endpoint}/dumps/nightly/b/{PRIMARY}", DUMP)  # the same once more: read, and recognised
+    summary = import_dumps("s3://dumps/nightly", database, jobs=1)
+    assert (summary.loaded, summary.unchanged) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("s3://no-such-bucket/a", "there is no such bucket"),
+        ("s3://no-such-bucket", "there is no such bucket"),
+    ],
+)
+def test_a_wrong_bucket_is_one_line(url: str, message: str, endpoint: str, tmp_path: Path) -> None:
+    """And no database is made."""
+    with pytest.raises(SourceError, match=message):
+        import_dumps(url, tmp_path / "xbuf.duckdb")
+    assert not (tmp_path / "xbuf.duckdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [("403", "permission denied"), ("503", "the server answers 503"), ("reset", "cannot be read after")],
+)
+def test_a_store_that_refuses_is_one_line(
+    faults: str, message: str, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it refuses with."""
+    with web_server(endpoint, faults) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        with pytest.raises(SourceError, match=message) as caught:
+            import_dumps("s3://dumps/nightly", tmp_path / "xbuf.duckdb")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_store_that_goes_away_while_it_is_read_leaves_whole_runs(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read is loaded, and the next import goes on with the rest."""
+    for number in range(40):
+        put(f"{endpoint}/dumps/many/{number}/{PRIMARY}", DUMP)
+    database = tmp_path / "xbuf.duckdb"
+    monkeypatch.setattr("ingest.staging.workers.CHUNK_SETS", 5)
+    with web_server(endpoint, ",".join(["ok"] * 65 + ["503"] * 10_000)) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        with pytest.raises(SourceError, match="the server answers 503"):
+            import_dumps("s3://dumps/many", database, jobs=2)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    summary = import_dumps("s3://dumps/many", database, jobs=2)
+    assert (summary.found, summary.loaded + summary.unchanged, summary.rejected) == (40, 40, 0)
+    reference = tmp_path / "reference.duckdb"
+    import_dumps("s3://dumps/many", reference, jobs=2)
+    assert content_of(database, "") == content_of(reference, "")
+
+
+def test_time_that_is_up_ends_an_import(
+    endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while an answer comes in drops."""
+    put(f"{endpoint}/dumps/slow/{PRIMARY}", DUMP)
+    with web_server(endpoint, "slow") as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
+        monkeypatch.setattr("tests.support.web.DROP_SECONDS", 1)
+        with pytest.raises(SourceError, match="was not read in time; run again, or give it more"):
+            import_dumps("s3://dumps/slow", tmp_path / "xbuf.duckdb", source_timeout=0.01)
