@@ -126,9 +126,8 @@ def ingest(
     database already holds is not read again. docs/sources.md has more.
 
     \b
-    Examples:
+    Example:
       xbuf-ingest /tmp/xla_dump --label jax=0.10.2
-      xbuf-ingest s3://team/nightly https://ci.example/run-17/dumps.tar.zst artifacts.zip
     """
     if watch and dry_run:
         raise click.UsageError("--watch imports; --dry-run does not: give one of them")

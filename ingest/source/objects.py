@@ -61,6 +61,10 @@ def require_obstore() -> None:
         raise SourceError(f"URLs are read by obstore, which is not installed: {INSTALL}")
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class AtUrl:
     """The files of a bucket, a container or a host.
@@ -68,10 +72,12 @@ class AtUrl:
     Attributes:
         address: of the place; its key has no meaning here.
         deadline: when to give up, in seconds of `time.time`; None for never.
+        heard: called with each answer.
     """
 
     address: Address = field(repr=False)
     deadline: float | None = None
+    heard: Callable[[], None] = _nothing
 
     @property
     def is_far(self) -> bool:
@@ -135,7 +141,9 @@ class AtUrl:
                 raise _Short
             return data
 
-        return self._ask(path, read) if end > start else b""
+        data = self._ask(path, read) if end > start else b""
+        self.heard()
+        return data
 
     def _ask(self, what: str, request: Callable[[ObjectStore], _T]) -> _T:
         """Do a request, again and again while the store fails."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ingest.dump.sets import DumpSet
 
-__all__ = ["AtHand", "Reading", "place_of", "reading", "take_slot"]
+__all__ = ["AtHand", "Reading", "place_of", "reading", "still_reading", "take_slot"]
 
 _SLOT_BYTES: Final = 8192
 """For the moment and the path; a path has no more than 4,096 bytes."""
@@ -108,6 +108,15 @@ def reading(dump_set: DumpSet) -> Iterator[None]:
         yield
     finally:
         _HEAD.pack_into(shared, start, 0.0, 0)
+
+
+def still_reading() -> None:
+    """Count the time of the set at hand from now on: more of it has come."""
+    if _slot is not None:
+        shared, start = _slot
+        _, length = _HEAD.unpack_from(shared, start)
+        if length:
+            _HEAD.pack_into(shared, start, time.monotonic(), length)
 
 
 def _read(slot: bytes) -> Reading | None:

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final
 
 from ingest.dump.sets import DumpSet
+from ingest.staging.at_hand import reading, still_reading
 from ingest.staging.task import Task
 
 __all__ = ["fetched", "is_far"]
@@ -51,14 +52,19 @@ def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Itera
 
         def begin(task: Task) -> tuple[Task, list[Future[bytes]]]:
             dump_set = task.dump_set
-            if is_large(dump_set) or not is_far(dump_set):
+            if not is_far(dump_set):
                 return task, []
+            if is_large(dump_set):
+                return _heard(task), []
             return task, [threads.submit(_content, dump_set.path(one)) for one in dump_set.members]
 
         begun = deque(map(begin, [first, *islice(todo, AHEAD)]))
         while begun:
             task, futures = begun.popleft()
-            yield _with_content(task, futures) if futures else task
+            if futures:
+                with reading(task.dump_set):
+                    task = _with_content(task, futures)
+            yield task
             begun.extend(map(begin, islice(todo, 1)))
 
 
@@ -69,6 +75,16 @@ def _content(path: str) -> bytes:
     found = path.found if isinstance(path, PathIn) else None
     with source_of(path).open(path, found).stream as stream:
         return stream.read()
+
+
+def _heard(task: Task) -> Task:
+    """Let each answer count as progress: a worker is ended that is at one set for too long without any."""
+    from ingest.source.objects import AtUrl
+
+    source = task.dump_set.source
+    if not isinstance(source, AtUrl):
+        return task
+    return replace(task, dump_set=task.dump_set._replace(source=replace(source, heard=still_reading)))
 
 
 def _with_content(task: Task, futures: list[Future[bytes]]) -> Task:
