@@ -44,7 +44,7 @@ def create_at_head(path: str, *, queries_of: str | None = None) -> None:
     with duckdb.connect(path, config=NEW_FILE) as connection:
         connection.execute(f"BEGIN;\n{creation(HEAD)}")
         if queries_of is not None:
-            from ingest.query.install import install_in_new
+            from ingest.query.install import install_in_new  # 40 ms
 
             install_in_new(connection, queries_of)
         connection.execute("COMMIT")

@@ -343,7 +343,7 @@ def _compression(start: bytes) -> str | None:
 def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
     if name == "gzip":
         return cast("IO[bytes]", _Gzip(stream))
-    import pyarrow as pa
+    import pyarrow as pa  # 110 ms
 
     return cast("IO[bytes]", pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), name))
 

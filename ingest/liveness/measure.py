@@ -197,7 +197,7 @@ def by_allocation(allocations: Sequence[int]) -> Iterable[Sequence[int]]:
         for number, allocation in enumerate(allocations):
             groups[allocation].append(number)
         return groups.values()
-    import numpy as np
+    import numpy as np  # 70 ms
 
     columns = np.array(allocations, np.int64)
     order = np.argsort(columns, kind="stable")

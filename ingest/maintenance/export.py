@@ -79,7 +79,7 @@ def export_database(database: str, directory: str, *, wait_seconds: float = 0.0)
         UsageError: the directory is there already and not empty.
         DatabaseError: as `open_database(read_only=True)`; also when the directory cannot be written.
     """
-    import pyarrow as pa
+    import pyarrow as pa  # 110 ms
 
     place = _absolute(directory)
     if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
@@ -147,7 +147,7 @@ def _write(connection: duckdb.DuckDBPyConnection, table: str, folder: Path) -> i
 
     Through Arrow: the connection itself cannot write files.
     """
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # 135 ms, with Arrow
 
     folder.mkdir()
     target = folder / "data.parquet"
@@ -197,8 +197,8 @@ def _file(directory: str, table: str) -> str:
 
 
 def _rows(file: str) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # 110 ms
+    import pyarrow.parquet as pq  # 135 ms, with Arrow
 
     try:
         return int(pq.read_metadata(file).num_rows)

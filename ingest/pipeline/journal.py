@@ -267,8 +267,8 @@ def remove_folded(database: str) -> None:
 
 def count_staged(parts: Sequence[str]) -> int:
     """Return the number of runs in parts; one that vanishes meanwhile, as when its import ends, has none."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # 110 ms
+    import pyarrow.parquet as pq  # 135 ms, with Arrow
 
     runs = 0
     for part in parts:

@@ -185,7 +185,7 @@ class Loading:
                 connection, lacking_labels(connection, changes.labelled, journals[-1].record.labelling)
             )
         if installed_digest(connection) != shipped_digest(VERSION):
-            from ingest.query.install import install_queries
+            from ingest.query.install import install_queries  # 40 ms
 
             install_queries(connection, VERSION)
         return loaded

@@ -139,7 +139,7 @@ def _groups(tasks: Sequence[Task]) -> Iterable[Sequence[Task]]:
     """Return the tasks in groups: those in archives with their content, as much as there is room for."""
     if all(task.dump_set.source is None for task in tasks):
         return [tasks]
-    from ingest.pipeline.unpack import unpacked
+    from ingest.pipeline.unpack import unpacked  # 25 ms
 
     return unpacked(tasks)
 

@@ -73,7 +73,7 @@ class Records:
             elif (manifest := open_manifest(self.staging)) is not None:
                 yield manifest
         if self._parts:
-            import duckdb
+            import duckdb  # 70 ms
 
             connection = duckdb.connect(":memory:", config=CONFIG)
             staged_runs(connection, self._parts)

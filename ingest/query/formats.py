@@ -73,7 +73,7 @@ def write_text(
 
 def write_parquet(result: Result, sink: BinaryIO) -> Written:
     """Write a result as a Parquet file; the sink need not be seekable."""
-    import pyarrow.parquet
+    import pyarrow.parquet  # 135 ms, with Arrow
 
     batches = result.batches()
     first = next(batches)

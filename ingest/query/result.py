@@ -68,7 +68,7 @@ class Listed:
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the rows as one Arrow batch."""
-        import pyarrow
+        import pyarrow  # 110 ms
 
         names = [column.name for column in self.columns]
         types = [_ARROW[column.type] for column in self.columns]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from concurrent.futures import wait as wait_for
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationsBefore, Facts
 from ingest.dump.used_values import UsedScan
+from ingest.hlo.compare import Comparison
 from ingest.liveness.measure import Intervals
 from ingest.liveness.occupancy import NOT_RANGED
 from ingest.liveness.occupancy_columns import (
@@ -64,9 +65,6 @@ from ingest.staging.pieces import (
 )
 from ingest.staging.sidecars import Sidecars, Source, notices_of
 
-if TYPE_CHECKING:
-    from ingest.hlo.compare import Comparison
-
 _ROWS_AT_ONCE: Final = 50_000
 """Live ranges, or values, whose rows are made and written together."""
 
@@ -102,8 +100,6 @@ class ArrowColumns:
         self._pieces = 0
         self._comparison: Comparison | None = None
         if sidecars.proto is not None:
-            from ingest.hlo.compare import Comparison
-
             self._comparison = Comparison(sidecars.proto)
         self._value_pieces: list[pa.Table] = []
         self._values: pa.Table | None = None
@@ -262,7 +258,7 @@ class ArrowColumns:
         if comparison is None:
             if self._sidecars.text is None or values is None:
                 return None
-            from ingest.hlo.text import read_hlo_text
+            from ingest.hlo.text import read_hlo_text  # 15 ms
 
             file = self._paths["hlo"]
             starts = range(0, len(values), _ROWS_AT_ONCE)
@@ -272,7 +268,7 @@ class ArrowColumns:
         comparison.finish()
         if comparison.count:
             return None
-        from ingest.hlo.proto import read_proto
+        from ingest.hlo.proto import read_proto  # 50 ms, with protobuf
 
         proto = read_proto(self._paths["proto"], derive_lifetimes=True)
         if proto.lifetimes is None:

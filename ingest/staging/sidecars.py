@@ -131,7 +131,7 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
     text: HloText | None = None
     proto: HloProto | None = None
     if "proto" in paths:
-        from ingest.hlo.proto import read_proto
+        from ingest.hlo.proto import read_proto  # 50 ms, with protobuf
 
         path = paths["proto"]
         try:
@@ -141,7 +141,7 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
         except DumpError as error:
             notices.append(_unread(path, error))
     if "hlo" in paths:
-        from ingest.hlo.text import hash_hlo_text, read_hlo_text
+        from ingest.hlo.text import hash_hlo_text, read_hlo_text  # 15 ms
 
         path = paths["hlo"]
         try:
@@ -169,7 +169,7 @@ def sidecars_of(
         notices: what could not be read.
         sha256: SHA-256 of members that were not read further, by role.
     """
-    from ingest.hlo.frames import FrameworkRule, Stacks
+    from ingest.hlo.frames import FrameworkRule, Stacks  # 8 ms, with the next two
     from ingest.hlo.printed_opcodes import printed_opcodes
     from ingest.hlo.provenance import locate
 
@@ -203,7 +203,7 @@ def sidecars_of(
 
 def note_differences(proto: HloProto, dump: ParsedDump, file: str) -> list[Notice]:
     """Note what the protobuf says otherwise than the dump's text."""
-    from ingest.hlo.compare import Comparison
+    from ingest.hlo.compare import Comparison  # 3 ms, for sets with a protobuf
 
     comparison = Comparison(proto)
     comparison.take_allocations(dump.headers)

@@ -27,6 +27,7 @@ from ingest.dump.parse import START, ParsedDump, parse_set
 from ingest.dump.records import Notice
 from ingest.dump.sets import DumpSet
 from ingest.errors import DumpError, SourceError
+from ingest.hlo.heap_trace import traced_resident_peak
 from ingest.hlo.kinds import OTHER
 from ingest.source.local import status_of
 from ingest.staging.at_hand import reading
@@ -129,7 +130,7 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
 
 def _stage_in_pieces(task: Task, part: str) -> Staged:
     """Stage a set that turned out to be large: a compressed one, or one that has grown."""
-    from ingest.staging.large import InThisProcess, stage_large
+    from ingest.staging.large import InThisProcess, stage_large  # 185 ms, with Arrow and NumPy
 
     return stage_large(task, part, InThisProcess(), 1)
 
@@ -167,7 +168,7 @@ def write_run_tables(
     directory: str, runs: Sequence[tuple[Any, ...]], files: Sequence[tuple[Any, ...]]
 ) -> None:
     """Write the staged rows of `runs` and `run_files`."""
-    from ingest.staging.arrow_rows import table_of, write_tables
+    from ingest.staging.arrow_rows import table_of, write_tables  # 185 ms, with Arrow and NumPy
 
     tables = ("runs", table_of(_RUN_COLUMNS, runs)), ("run_files", table_of(_FILE_COLUMNS, files))
     write_tables(tables, directory)
@@ -178,13 +179,13 @@ def _write(
 ) -> None:
     """Write all rows of a part; without Arrow where they are few and it is not imported yet."""
     if batch.size <= SMALL_BATCH_ROWS and "pyarrow" not in sys.modules:
-        from ingest.staging.small_batch import write_small_batch
+        from ingest.staging.small_batch import write_small_batch  # 7 ms
 
         write_small_batch(
             directory, batch, {"runs": (_RUN_COLUMNS, runs), "run_files": (_FILE_COLUMNS, files)}
         )
         return
-    from ingest.staging.arrow_rows import batch_tables, write_tables
+    from ingest.staging.arrow_rows import batch_tables, write_tables  # 185 ms, with Arrow and NumPy
 
     write_tables(batch_tables(batch), directory)
     write_run_tables(directory, runs, files)
@@ -262,7 +263,7 @@ def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
 
 
 def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
-    from ingest.hlo.proto import read_proto
+    from ingest.hlo.proto import read_proto  # 50 ms, with protobuf
 
     paths, place = dump_set.paths(), dump_set.in_profile
     part = None
@@ -288,8 +289,6 @@ def _parse_proto(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
 def play_back(dump: ParsedDump, sidecars: Sidecars) -> None:
     """Work the resident peak out from the heap simulator's steps, as XProf does, where it has them."""
     if sidecars.proto is not None:
-        from ingest.hlo.heap_trace import traced_resident_peak
-
         traced = traced_resident_peak(dump.memory, sidecars.proto)
         dump.resident_peak = dump.resident_peak if traced is None else traced
 

@@ -66,7 +66,7 @@ def stage_tasks(
     """
     if not tasks:
         return
-    from ingest.staging.stage import is_large, stage_sets
+    from ingest.staging.stage import is_large, stage_sets  # 100 ms: most imports find nothing new
 
     take_slot(parts.at_hand, 0)
     # What is far away is read by workers only, and a large set of it by one.
@@ -86,7 +86,7 @@ def stage_tasks(
             made.result()
         return
     import ingest.staging.arrow_rows
-    from ingest.staging.pool import Workers, no_threads
+    from ingest.staging.pool import Workers, no_threads  # 8 ms
 
     roles = {member.role for task in tasks for member in task.dump_set.members}
     if "hlo" in roles:
@@ -111,8 +111,8 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
         OSError: as `stage_tasks`.
     """
     import ingest.staging.arrow_rows  # noqa: F401
-    from ingest.staging.pool import Workers
-    from ingest.staging.stage import is_large
+    from ingest.staging.pool import Workers  # 8 ms
+    from ingest.staging.stage import is_large  # as in `stage_tasks`
 
     result = Staged()
     with Workers(1, parts.at_hand) as pool:
@@ -126,14 +126,14 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
 
 def give_up(tasks: Sequence[Task]) -> Staged:
     """Reject sets that something was lost with again and again."""
-    from ingest.staging.stage import lost
+    from ingest.staging.stage import lost  # as in `stage_tasks`
 
     return Staged(rejected=[lost(task.dump_set) for task in tasks])
 
 
 def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Staged:
-    from ingest.staging.large import stage_large
-    from ingest.staging.pool import WorkerLost
+    from ingest.staging.large import stage_large  # 185 ms, with Arrow and NumPy
+    from ingest.staging.pool import WorkerLost  # 8 ms
 
     part = parts.new(task.run_no)
     try:
@@ -149,8 +149,8 @@ def _stage_chunks(
     chunks: Sequence[list[Task]], parts: Parts, pool: Workers, at_once: int
 ) -> Iterator[tuple[int, Staged]]:
     """Stage chunks, each as a part; one whose worker is lost again without the set that was at hand."""
-    from ingest.staging.pool import WorkerLost
-    from ingest.staging.stage import stage_sets
+    from ingest.staging.pool import WorkerLost  # 8 ms
+    from ingest.staging.stage import stage_sets  # as in `stage_tasks`
 
     todo = deque(chunks)
     waiting: dict[Future[Staged], tuple[list[Task], str]] = {}
