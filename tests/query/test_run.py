@@ -89,7 +89,6 @@ def test_every_query_is_narrowed_alike(demonstration: duckdb.DuckDBPyConnection,
     }
     for values in (
         {"run": str(min(inside))},
-        {"label": "batch=16"},
         {"module": "jit_st?p", "label": "batch=1*"},
     ):
         assert {row[0] for row in ask(demonstration, name, "run_id", **values)} <= inside

@@ -10,6 +10,13 @@ from pathlib import Path
 import pytest
 
 
+def folder_of_run(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary directory that all workers of a run share."""
+    base = factory.getbasetemp()
+    # A worker has one of its own in there.
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
     """Return the file that `make` makes in a folder of its own, whichever worker asks first.
 
@@ -19,9 +26,7 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
         name: of the folder, in the temporary directory of the run.
         make: is given the empty folder, and returns the file.
     """
-    base = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        base = base.parent  # each worker has a directory of its own in the run's
+    base = folder_of_run(factory)
     done = base / f"{name}.made"
     with (base / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
