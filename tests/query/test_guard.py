@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from ingest.database.connect import open_database
+from ingest.database.connect import create, open_database
 from ingest.errors import NotADatabase, UsageError
 from ingest.maintenance.export import export_database
 from ingest.query.guard import REFUSED_FUNCTIONS, check_reads_only
 from ingest.query.run import run_sql
+from ingest.version import VERSION
 
 READING = (
     "FROM runs",
@@ -116,9 +116,11 @@ reached by PRAGMA alone."""
 
 
 @pytest.fixture(scope="module")
-def held(_new_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database for the tests that must not change it."""
-    return Path(shutil.copy(_new_database, tmp_path_factory.mktemp("guard") / "xbuf.duckdb"))
+    path = tmp_path_factory.mktemp("guard") / "xbuf.duckdb"
+    create(path, queries_of=VERSION)
+    return path
 
 
 def _sha256(path: Path) -> str:
