@@ -63,29 +63,24 @@ readers AS (
     GROUP BY u.run_id, u.value_id
 ),
 copies AS MATERIALIZED (
-    SELECT d.run_id, d.value_id, u.value_id AS original_id
+    -- One of several that an operand may be.
+    SELECT d.run_id, d.value_id, min(u.value_id) AS original_id
     FROM defining AS d
-    JOIN uses AS u ON u.run_id = d.run_id AND u.instruction = d.instruction AND u.operand_number = 0
+    JOIN uses AS u ON u.run_id = d.run_id AND u.instruction = d.instruction AND u.operand_number = 0 AND u.operand_index = '{}'
     WHERE d.op_name IS NULL AND d.opcode IN ('copy', 'copy-start') AND d.shape_index IN ('{}', '{0}')
+    GROUP BY d.run_id, d.value_id
 ),
--- A copy of a copy is one of the first; it took so many.
-originals AS (
-    SELECT c.run_id, c.value_id, c.original_id, 1 AS copied
-    FROM copies AS c
-    UNION ALL
-    SELECT o.run_id, o.value_id, c.original_id, o.copied + 1
-    FROM originals AS o
-    JOIN copies AS c ON c.run_id = o.run_id AND c.value_id = o.original_id
-),
+-- Two steps back, as between memory spaces and then within one. Any number of steps, by recursion, leads DuckDB to
+-- estimates with which all that follows takes three times as long.
 copied AS MATERIALIZED (
     SELECT
-        o.run_id,
-        o.value_id,
-        hash(coalesce(n.work, regexp_replace(d.instruction, '[.\d]+$', '') || d.shape_index), o.copied) AS what
-    FROM originals AS o
-    JOIN defining AS d ON d.run_id = o.run_id AND d.value_id = o.original_id
+        c.run_id,
+        c.value_id,
+        hash(coalesce(n.work, regexp_replace(d.instruction, '[.\d]+$', '') || d.shape_index), e.value_id IS NULL) AS what
+    FROM copies AS c
+    LEFT JOIN copies AS e ON e.run_id = c.run_id AND e.value_id = c.original_id
+    JOIN defining AS d ON d.run_id = c.run_id AND d.value_id = coalesce(e.original_id, c.original_id)
     LEFT JOIN operations AS n ON n.op_name = d.op_name
-    QUALIFY o.copied = max(o.copied) OVER (PARTITION BY o.run_id, o.value_id)
 ),
 described AS MATERIALIZED (
     SELECT
