@@ -21,6 +21,7 @@ from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.errors import ExitCode, UsageError, XbufError
 from ingest.query.blocks import create_temporary
+from ingest.source.kinds import shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,7 +94,7 @@ def check(gate: Gate, *, reading: _Reading = _open) -> Report:
             earlier = _measured_before(gate, runs)
         judge = Judge(runs.connection, measured, earlier, _why_none(gate))
         findings = (*runs.lost, *judge.hold(gate.rules))
-    checked = tuple(map(display, gate.what))
+    checked = tuple(map(shown, gate.what))
     return Report(findings, checked, earlier.origin if earlier else None, len(measured))
 
 
@@ -111,9 +112,9 @@ def measure_baseline(gate: Gate, *, reading: _Reading = _open) -> Baseline:
             raise NothingMeasured(f"{finding.sentence}; the baseline stays as it is")
     if not measured:
         raise NothingMeasured(
-            f"{', '.join(map(display, gate.what))}: no run to keep; the baseline stays as it is"
+            f"{', '.join(map(shown, gate.what))}: no run to keep; the baseline stays as it is"
         )
-    return baseline_of(measured, ", ".join(map(display, gate.what)))
+    return baseline_of(measured, ", ".join(map(shown, gate.what)))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
 from ingest.query.references import is_number, is_selection, resolve
-from ingest.source.kinds import is_url
+from ingest.source.kinds import is_url, shown
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,7 +52,7 @@ def are_paths(what: Sequence[str]) -> bool:
     if paths and len(paths) < len(what):
         other = next(name for name in what if name not in paths)
         raise UsageError(
-            f"{paths[0]} is a path and {other} is none; check dumps, or runs of the database"
+            f"{shown(paths[0])} is a path and {other} is none; check dumps, or runs of the database"
             " (./NAME is always a path)"
         )
     return bool(paths)

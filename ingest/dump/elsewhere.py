@@ -14,7 +14,7 @@ from ingest.dump.sets import DumpSet, Problem
 from ingest.errors import UsageError
 from ingest.source.address import Address, parse_url
 from ingest.source.apart import apart
-from ingest.source.archive import ArchiveFiles, Listing, list_archive
+from ingest.source.archive import START_BYTES, ArchiveFiles, Listing, list_archive
 from ingest.source.kinds import is_archive, is_url
 from ingest.source.local import source_of, status_of, without_links
 from ingest.source.objects import AtUrl, look_up, require_obstore, start_of
@@ -22,8 +22,6 @@ from ingest.source.source import PathIn, Source, Status
 from ingest.source.walk import DamagedArchive
 
 __all__ = ["Elsewhere", "Listings"]
-
-_START_BYTES = 512
 
 
 class Listings:
@@ -195,7 +193,7 @@ def _survey(source: AtUrl, key: str) -> Iterator[_Survey]:
     wanted = [
         (one, status) for one, status in files.items() if (one == key and found.is_file) or _wants_start(one)
     ]
-    yield _Survey(found.is_file, files, dict(start_of(source, wanted, _START_BYTES)))
+    yield _Survey(found.is_file, files, dict(start_of(source, wanted, START_BYTES)))
 
 
 def _list_far(archive: str) -> Iterator[Listing]:

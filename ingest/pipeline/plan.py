@@ -22,7 +22,7 @@ from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
 from ingest.pipeline.records import Records
 from ingest.pipeline.summary import ImportSummary
-from ingest.source.kinds import is_elsewhere, place_of, without_secrets
+from ingest.source.kinds import is_elsewhere, place_of, shown
 from ingest.staging.task import Rejected, Task
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _with_modules(found: Discovery, sets_of_profiles: Sequence[DumpSet], profile
 
 def shown_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return paths and URLs as they may be shown and stored."""
-    return tuple(display(without_secrets(name)) for name in names)
+    return tuple(map(shown, names))
 
 
 def plan_tasks(sets: Sequence[DumpSet], recorded: Recorded) -> tuple[list[Task], int]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from ingest.arguments import Labels, Paths, as_paths, as_pattern
 from ingest.database.connect import check_path
-from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.dump.grouping import PROFILE
 from ingest.dump.sets import Discovery, DumpSet, Problem
@@ -23,7 +22,7 @@ from ingest.errors import DatabaseLocked, UsageError
 from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.plan import search
 from ingest.pipeline.summary import ImportSummary
-from ingest.source.kinds import is_elsewhere, without_secrets
+from ingest.source.kinds import is_elsewhere, shown
 
 if TYPE_CHECKING:
     from ingest.events import Event
@@ -99,7 +98,7 @@ def watch(
     names = as_paths(paths)
     check_paths(names)
     if far := next(filter(is_elsewhere, names), None):
-        raise UsageError(f"{display(without_secrets(far))}: only folders are watched; import it anew")
+        raise UsageError(f"{shown(far)}: only folders are watched; import it anew")
     check_path(os.path.abspath(database))
     as_pattern(options.get("label_from"))
     news = _News(quiet_seconds)

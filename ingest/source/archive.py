@@ -24,6 +24,7 @@ from ingest.source.walk import DamagedArchive, Walked, damage
 from ingest.source.zip import etag_of, walk_zip
 
 __all__ = [
+    "START_BYTES",
     "ArchiveFiles",
     "Listed",
     "Listing",

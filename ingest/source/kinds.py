@@ -6,6 +6,8 @@ import os
 import re
 from typing import Final
 
+from ingest.display import display
+
 __all__ = [
     "TAR_ENDINGS",
     "ZIP_ENDINGS",
@@ -13,6 +15,7 @@ __all__ = [
     "is_elsewhere",
     "is_url",
     "place_of",
+    "shown",
     "without_secrets",
 ]
 
@@ -51,6 +54,11 @@ def is_elsewhere(text: str) -> bool:
 def without_secrets(text: str) -> str:
     """Return a text with all URLs in it fit to show: without user, query and fragment."""
     return _URL_IN_TEXT.sub(r"\1\3", text)
+
+
+def shown(text: str) -> str:
+    """Return a path or URL fit to show and to store."""
+    return display(without_secrets(text))
 
 
 def place_of(text: str) -> str:

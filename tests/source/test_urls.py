@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ingest.check.baseline import as_json
+from ingest.check.gate import Gate, measure_baseline
 from ingest.dump.find import discover
 from ingest.errors import SourceError, UsageError
 from ingest.pipeline.importer import import_dumps
@@ -186,3 +188,12 @@ def test_files_at_urls_that_lie_together_are_one_set(folder: Path) -> None:
             discover(f"{url}/missing.zip")
         with pytest.raises(SourceError, match="lists no files"):
             discover(f"{url}/")
+
+
+def test_the_gate_names_a_url_without_its_secret(folder: Path) -> None:
+    """In the baseline too, which goes into a repository."""
+    pytest.importorskip("obstore")
+    with web_server(folder) as url:
+        text = as_json(measure_baseline(Gate((f"{url}/dumps.zip?sig={SECRET}",), "none.duckdb", jobs=1)))
+    assert f"{url}/dumps.zip" in text
+    assert SECRET not in text
