@@ -1,15 +1,22 @@
-"""Time the saved queries with their defaults."""
+"""Time the saved queries: with their defaults, and about one run of many."""
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
+
 from ingest.database.connect import open_database
+from ingest.database.scope import narrowed
 from ingest.query.catalog import shipped
+from ingest.query.comparison import is_comparison
+from ingest.query.header import SavedQuery, Value
 from ingest.query.run import bind, run_query
+from ingest.query.selection import select_runs
 
 
 @dataclass(frozen=True)
@@ -33,20 +40,54 @@ class Counts:
 
 def time_queries(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
     """Run every saved query several times on two threads; slowest first."""
-    timed = []
     with open_database(database, read_only=True, threads=2) as connection:
-        row = connection.execute(
-            'SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM "values")'
+        timed = [_time(connection, query, {}, repeat) for query in shipped().load_all()]
+        return _counts(connection), sorted(timed, key=lambda one: -one.median)
+
+
+def time_one_run(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
+    """Ask every question that can be asked of one run of the one in the middle; slowest first.
+
+    A comparison is with the next run of the same module.
+    """
+    with open_database(database, read_only=True, threads=2) as connection:
+        counts = _counts(connection)
+        pair = connection.execute(
+            "SELECT list(n.run_id ORDER BY n.run_id) FROM ("
+            " SELECT o.run_id FROM runs AS r JOIN runs AS o"
+            "  ON o.module_name = r.module_name AND o.backend = r.backend AND o.run_id >= r.run_id"
+            " WHERE r.run_id = $middle ORDER BY o.run_id LIMIT 2) AS n",
+            {"middle": counts.runs // 2},
         ).fetchone()
-        assert row is not None
+        assert pair is not None
+        run, next_one = map(str, pair[0])
+        timed = []
         for query in shipped().load_all():
-            seconds, cpu = [], []
-            rows = 0
-            for _ in range(repeat + 1):
-                started, busy = time.perf_counter(), time.process_time()
-                rows = sum(1 for _ in run_query(connection, query, bind(query, {})).rows())
-                seconds.append(time.perf_counter() - started)
-                cpu.append(time.process_time() - busy)
-            later = statistics.median(seconds[1:]), statistics.median(cpu[1:])
-            timed.append(QueryTime(query.name, seconds[0], *later, rows))
-    return Counts(*row), sorted(timed, key=lambda one: -one.median)
+            if query.reads_selected:
+                sides = {"before": run, "after": next_one}
+                timed.append(
+                    _time(connection, query, sides if is_comparison(query) else {"run": run}, repeat)
+                )
+        return counts, sorted(timed, key=lambda one: -one.median)
+
+
+def _time(
+    connection: duckdb.DuckDBPyConnection, query: SavedQuery, given: Mapping[str, Value], repeat: int
+) -> QueryTime:
+    """Ask a question as `xbuf query` does: look up the runs, then see no others."""
+    seconds, cpu = [], []
+    rows = 0
+    for _ in range(repeat + 1):
+        started, busy = time.perf_counter(), time.process_time()
+        values = bind(query, given)
+        with narrowed(connection, select_runs(connection, query, values)):
+            rows = sum(1 for _ in run_query(connection, query, values).rows())
+        seconds.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - busy)
+    return QueryTime(query.name, seconds[0], statistics.median(seconds[1:]), statistics.median(cpu[1:]), rows)
+
+
+def _counts(connection: duckdb.DuckDBPyConnection) -> Counts:
+    row = connection.execute('SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM "values")').fetchone()
+    assert row is not None
+    return Counts(*row)

@@ -261,14 +261,30 @@ class Runs:
         """Every saved query with its defaults, on many runs."""
         from benchmarks.queries import time_queries
 
-        data = self._data.of_values(self._sizes.query_runs, self._sizes.query_copies)
-        database = self._folder / "queries.duckdb"
-        if not database.exists():
-            self._import(data, database)
-        counts, timed = time_queries(database, self._repeat)
+        counts, timed = time_queries(self._of_values(), self._repeat)
         rows = tuple((one.name, one.first * 1e3, one.median * 1e3, one.cpu * 1e3, one.rows) for one in timed)
         title = f"Saved queries on {counts.runs:,} runs and {counts.values:,} values"
         return [Table("queries", title, ("query", "first ms", "median ms", "CPU ms", "rows"), rows)]
+
+    def one_run(self) -> list[Table]:
+        """Every question about one run, among ten times as many runs."""
+        from benchmarks.queries import time_one_run
+
+        database = self._folder / "one-run.duckdb"
+        if not database.exists():
+            shutil.copy(self._of_values(), database)
+            grow(database, self._folder / "data" / "one-run", 10 * self._sizes.query_runs)
+        counts, timed = time_one_run(database, self._repeat)
+        rows = tuple((one.name, one.median * 1e3, one.cpu * 1e3, one.rows) for one in timed)
+        title = f"Questions about one run of {counts.runs:,}, which have {counts.values:,} values"
+        return [Table("one_run", title, ("query", "median ms", "CPU ms", "rows"), rows)]
+
+    def _of_values(self) -> Path:
+        """Return a database of many values, imported once."""
+        database = self._folder / "queries.duckdb"
+        if not database.exists():
+            self._import(self._data.of_values(self._sizes.query_runs, self._sizes.query_copies), database)
+        return database
 
     def grown(self) -> list[Table]:
         """Import one dump, and then nothing new, into databases of growing size."""
@@ -333,7 +349,9 @@ class Runs:
         return run([sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)])
 
 
-NAMES: Final = ("throughput", "memory", "unchanged", "scaling", "startup", "size", "queries", "grown")
+NAMES: Final = (
+    "throughput", "memory", "unchanged", "scaling", "startup", "size", "queries", "one_run", "grown",
+)  # fmt: skip
 
 _TIME_THE_LOAD: Final = """
 import sys

@@ -24,7 +24,7 @@
 -- column allocation_index BIGINT as alloc: number of the allocation
 -- column module VARCHAR: module of the run
 PREPARE largest_live_out AS
-WITH shown AS (
+WITH leaving AS (
     SELECT
         a.run_id, a.allocation_index, a.size_bytes, a.color, a.kind, a.live_out_value_id, r.backend, r.module,
         CASE $by WHEN 'color' THEN a.color::VARCHAR WHEN 'tiling' THEN coalesce(v.tiling, 'none') END AS ranked_with
@@ -34,7 +34,14 @@ WITH shown AS (
         AND v.run_id = a.run_id AND v.value_id = a.live_out_value_id
     WHERE ($color IS NULL OR a.color = $color)
       AND ($tiling IS NULL OR coalesce(v.tiling, 'none') = $tiling)
-    QUALIFY row_number() OVER (PARTITION BY ranked_with ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index)
+    -- Ranked all together, no more than $top can be shown.
+    ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index
+    LIMIT CASE WHEN $by = 'all' THEN $top END
+),
+shown AS (
+    SELECT a.*
+    FROM leaving AS a
+    QUALIFY row_number() OVER (PARTITION BY a.ranked_with ORDER BY a.size_bytes DESC, a.run_id, a.allocation_index)
         <= coalesce($top, 9223372036854775807)
 )
 SELECT

@@ -26,6 +26,7 @@ from ingest.dump.find import discover
 from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.pipeline.importer import import_dumps
+from ingest.query.catalog import shipped
 from tests.support.dump_sets import DumpSet, committed_sets
 from tests.support.render import render
 
@@ -216,6 +217,16 @@ def test_every_saved_query_is_timed(small_runs: Runs) -> None:
     (table,) = small_runs.queries()
     assert len(table.rows) == len(list((DUMPS.parents[2] / "queries").glob("*.sql")))
     assert min(cells(table.rows, 2)) > 0
+
+
+@pytest.mark.slow
+def test_every_question_about_one_run_is_timed_among_ten_times_as_many(small_runs: Runs) -> None:
+    """A comparison finds another run of the module, so that it has something to match."""
+    (table,) = small_runs.one_run()
+    assert table.title.startswith(f"Questions about one run of {10 * SMALL.query_runs}")
+    asked = {query.name for query in shipped().load_all() if query.reads_selected}
+    assert {row[0] for row in table.rows} == asked
+    assert {row[0]: row[3] for row in table.rows}["peak_growth"] == 1
 
 
 def test_results_are_kept_by_name(tmp_path: Path) -> None:
