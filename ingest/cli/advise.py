@@ -56,7 +56,7 @@ def advise(
       xbuf advise 1
       xbuf advise latest --top 3 --format markdown
     """
-    from ingest.query.blocks import create_temporary
+    from ingest.database.scope import narrowed
     from ingest.query.output import terminal_width
     from ingest.query.references import resolve_one
     from ingest.query.run import read_size
@@ -65,9 +65,9 @@ def advise(
 
     bytes_ = read_size(least, "--least")
     with reading(database) as connection:
-        create_temporary(connection)
         run = resolve_one(connection, reference)
-        advice = read_advice(connection, run, top or None, bytes_)
+        with narrowed(connection, [run]):
+            advice = read_advice(connection, run, top or None, bytes_)
     if format_ == "json":
         echo(as_json(advice))
         return
