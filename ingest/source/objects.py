@@ -150,6 +150,8 @@ class AtUrl:
         store = _store(self.address, os.getpid())
         pause = FIRST_PAUSE
         for trial in range(1, TRIALS + 1):
+            if self.deadline is not None and time.time() > self.deadline:
+                raise late(what)
             try:
                 return request(store)
             except Exception as error:
@@ -157,8 +159,6 @@ class AtUrl:
             if trial < TRIALS:
                 time.sleep(pause * random.uniform(1, 1.5))
                 pause *= 2
-            if self.deadline is not None and time.time() > self.deadline:
-                raise late(what)
         raise SourceError(f"{what}: cannot be read after {TRIALS} trials: {reason}; run again when it can")
 
 

@@ -68,7 +68,9 @@ def test_the_corpus_from_a_failing_store_answers_as_from_files(
     expected, content = answers(local), content_of(local, str(shared_corpus.resolve()))
     assert sum(map(len, expected.values())) > 10_000
     log = tmp_path / "log"
-    with web_server(endpoint, "ok,ok,503,ok,reset,ok,ok,cut,ok,ok", log) as proxy:
+    # One request in ten fails: six times in a row one in a million does.
+    faults = ",".join(fault for kind in ("503", "reset", "cut") for fault in [*["ok"] * 9, kind])
+    with web_server(endpoint, faults, log) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
         for url in ("s3://dumps/corpus.zip", "s3://dumps/corpus"):
             database = tmp_path / f"{url.rpartition('/')[2]}.duckdb"
