@@ -8,6 +8,7 @@ signal itself is remembered. A second one ends the process at once, as a kill do
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["Interrupts", "reading", "stopping"]
+
+
+_AGAIN = 0.05
+"""Seconds between two interruptions of a query."""
 
 
 class Interrupts:
@@ -89,8 +94,10 @@ def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyC
 
 
 def _stop(heard: int, connection: duckdb.DuckDBPyConnection) -> None:
-    while os.read(heard, 1):
-        connection.interrupt()
+    """Interrupt from the first byte on until the pipe is closed: what comes before a query computes is lost."""
+    if os.read(heard, 1):
+        while not select.select([heard], [], [], _AGAIN)[0] or os.read(heard, 1):
+            connection.interrupt()
 
 
 @contextmanager
@@ -102,8 +109,6 @@ def stopping(notice: str) -> Iterator[Callable[[float], bool]]:
     Args:
         notice: written to stderr at the signal.
     """
-    import select
-
     numbers = (signal.SIGINT, signal.SIGTERM)
     heard, struck = os.pipe()
     process = os.getpid()
