@@ -8,7 +8,6 @@ signal itself is remembered. A second one ends the process at once, as a kill do
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import threading
@@ -94,7 +93,9 @@ def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyC
 
 
 def _stop(heard: int, connection: duckdb.DuckDBPyConnection) -> None:
-    """Interrupt from the first byte on until the pipe is closed: what comes before a query computes is lost."""
+    """Interrupt from the first byte on until the pipe is closed: DuckDB forgets what comes too early."""
+    import select  # the help needs none
+
     if os.read(heard, 1):
         while not select.select([heard], [], [], _AGAIN)[0] or os.read(heard, 1):
             connection.interrupt()
@@ -109,6 +110,8 @@ def stopping(notice: str) -> Iterator[Callable[[float], bool]]:
     Args:
         notice: written to stderr at the signal.
     """
+    import select  # the help needs none
+
     numbers = (signal.SIGINT, signal.SIGTERM)
     heard, struck = os.pipe()
     process = os.getpid()

@@ -23,8 +23,8 @@ def test_the_help_imports_little_but_click(program: str, module: str) -> None:
     assert "Options:" in done.stdout
     ours = {name for name in imported if name.startswith("ingest.")}
     assert f"ingest.cli.{module}" in ours
-    # How a URL begins is all that the command line knows of sources.
-    assert {name.split(".")[1] for name in ours} <= {"cli", "errors", "source", "version"}
+    # Of sources the command line knows how a URL begins, and how to show one.
+    assert {name.split(".")[1] for name in ours} <= {"cli", "display", "errors", "source", "version"}
     assert len(ours) < 15
     spared = {"asyncio", "click.shell_completion", "difflib", "duckdb", "select", "traceback"}
     assert imported & spared == set()
