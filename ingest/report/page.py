@@ -118,7 +118,7 @@ def _figures(figures: Figures) -> Iterator[tuple[str, str, str]]:
         yield "fragmentation", f"{share:.1f} %", note
     if figures.padding_bytes and figures.peak_bytes:
         share = 100 * figures.padding_bytes / figures.peak_bytes
-        yield "padding", _size(figures.padding_bytes), f"{share:.1f} % of the live peak"
+        yield "padding", _size(figures.padding_bytes), f"{share:.1f} % of the peak"
 
 
 def _size(size: int | None) -> str:

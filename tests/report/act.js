@@ -13,6 +13,7 @@ field.value = result.word = rows()[0].children[8].textContent; field.dispatchEve
 result.found = Number(grid.getAttribute("aria-rowcount")) - 1;
 result.count = document.querySelector("output").textContent;
 result.dimmed = arena.firstChild.toDataURL() !== before;
+result.shapes = rows().map(row => row.children[9].textContent);
 result.cells = [10, 11].map(at => [rows()[0].children[at].title, rows()[0].children[at].textContent]);
 field.value = ""; field.dispatchEvent(new Event("input")); await next();
 const press = name => document.querySelector(`[data-choice="${name}"]`).click();
@@ -20,10 +21,13 @@ const legend = () => [...document.querySelectorAll(".legend li")].map(one => one
 result.legends = {};
 for (const mode of ["space", "op", "kind"]) { press(mode); await next(); result.legends[mode] = legend(); }
 result.modes = {};
+result.feet = [];
+const foot = canvas => pixels(canvas).slice(-15 * canvas.width).some(pixel => pixel !== 0);
 for (const mode of ["layers folded", "source", "opcode", "op_name"]) {
   press(mode);
   await next();
   result.modes[mode] = ink(document.querySelector(".icicle canvas"));
+  result.feet.push(foot(document.querySelector(".icicle canvas")));
 }
 const body = document.querySelector(".grid-body");
 key(body, "End"); await next();
@@ -40,6 +44,10 @@ for (let at = 0; at < heads().length; at++) {
   await next();
   result.sorted.push(heads()[at].getAttribute("aria-sort"));
 }
+// A cell that is too narrow for an op_name shows its end.
+grid.style.setProperty("--widths", "repeat(12, 60px)");
+const long = rows().map(row => row.children[10]).find(cell => cell.scrollWidth > cell.clientWidth);
+if (long) result.end = [long.firstChild.getBoundingClientRect().right, long.getBoundingClientRect().right];
 const box = arena.getBoundingClientRect();
 for (const name of ["pointermove", "pointerdown", "pointerup"]) {
   arena.dispatchEvent(new PointerEvent(name, { clientX: box.left + 300, clientY: box.top + 430, pointerId: 1, bubbles: true }));

@@ -294,6 +294,11 @@ def test_a_browser_shows_the_page(
         assert not shown.startswith(("jit(", "/"))
     assert result["legends"]["kind"] != result["legends"]["op"] != result["legends"]["space"]
     assert min(result["modes"].values()) > 0.1
+    assert all(result["feet"])  # each as high as it has levels
+    assert "[" in result["shapes"][0]
+    assert not any("{" in shape for shape in result["shapes"])
+    name, cell = result["end"]
+    assert 0 < cell - name < 20
     assert result["last"] == f"row-{buffers.size.size - 1}"
     assert result["lastThere"]
     assert result["pinned"] == result["word"]
@@ -317,8 +322,9 @@ def test_the_script_finds_the_peak_of_every_run(
     """From addresses and slots alone, by another way than the import: bytes, slot and whose they are."""
     runs = demonstration.execute("SELECT run_id FROM runs WHERE has_ranges ORDER BY 1").fetchall()
     details = [read_details(demonstration, run) for (run,) in runs]
-    scripts = "".join((ASSETS / name).read_text() for name in ("data.js", "model.js"))
+    scripts = "".join((ASSETS / name).read_text() for name in ("data.js", "model.js", "charts.js"))
     steps = """
+    result.ticks = [9 * 2 ** 27, -(2 ** 28), 2 ** 30, 1536, 10, 0].map(shortBytes);
     const { runs } = await readBlock(document.getElementById("data").textContent);
     const sum = list => Array.from(list).reduce((a, b) => a + b, 0);
     result.peaks = runs.map(prepare).map(run => [run.agrees, run.peak.bytes, sum(run.atPeak)]);
@@ -329,6 +335,7 @@ def test_the_script_finds_the_peak_of_every_run(
     ready = "document.documentElement.dataset.state = 'ready';"
     result, console = browse(page, tmp_path, steps, before=f"{scripts}\n{ready}")
     assert console == ""
+    assert result["ticks"] == ["1.125 GiB", "−256 MiB", "1 GiB", "1.5 KiB", "10 B", "0 B"]  # noqa: RUF001
     peaks = [one.picture.figures.peak_bytes for one in details]
     assert result["peaks"] == [[True, peak, peak] for peak in peaks]
     # Whole bytes of padding for each buffer there, and none for the sizes of dynamic shapes.

@@ -112,8 +112,11 @@ function bytesText(size) {
   return `${value.toFixed(unit ? 2 : 1)} ${UNITS[unit]}`;
 }
 
+// As short as it can be and to a thousandth: of steps of 128 MiB one is at 1.125 GiB, and below zero is a minus.
 function shortBytes(size) {
-  return bytesText(size).replace(/\.0+ /, " ").replace(/(\.\d*[1-9])0+ /, "$1 ");
+  let value = Math.abs(size), unit = -1;
+  while (value >= 1024 && unit < UNITS.length - 1) { value /= 1024; unit++; }
+  return `${size < 0 ? "−" : ""}${Number(value.toFixed(3))} ${unit < 0 ? "B" : UNITS[unit]}`;
 }
 
 const COUNTS = new Intl.NumberFormat("en-US");

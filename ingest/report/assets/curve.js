@@ -55,7 +55,8 @@ function drawCurve(pen, fullWidth, fullHeight, chart, page) {
     drawDifference(pen, width, height, columns, page);
     return;
   }
-  const top = Math.max(1, ...runs.map(run => run.peak.bytes)) * 1.02;
+  // Room above the peak for the words that name it.
+  const top = Math.max(1, ...runs.map(run => run.peak.bytes)) * height / Math.max(1, height - 20);
   drawByteAxis(pen, 0, top, width, height);
   const run = runs[shown];
   const edges = columnEdges(run, columns);

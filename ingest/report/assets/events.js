@@ -141,7 +141,7 @@ function icicleEvents(page) {
     const bar = below(event);
     if (!bar) return;
     if (bar.node.only >= 0 && !bar.node.children.size) pinBuffer(page, page.shown, bar.node.only);
-    else icicle.focus = bar.node;
+    else focusOn(icicle, bar.node);
     paint(icicle);
   });
   box.addEventListener("keydown", event => {

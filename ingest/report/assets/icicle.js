@@ -59,6 +59,23 @@ function stackOf(run, i) {
 
 const BAR = 20;
 
+// Levels to make room for: the page is at most 1,600 pixels wide, and less than a pixel is not drawn.
+function levelsOf(node, least = node.bytes / 1600) {
+  let levels = 1;
+  for (const child of node.children.values()) {
+    if (child.bytes >= least) levels = Math.max(levels, 1 + levelsOf(child, least));
+  }
+  return levels;
+}
+
+// Show a part as wide as the page, below what it is a part of. The chart grows where that is deeper than the whole.
+function focusOn(chart, node) {
+  chart.focus = node;
+  let root = node;
+  while (root.parent) root = root.parent;
+  chart.box.style.height = `${Math.max(levelsOf(root), node.level + levelsOf(node)) * BAR}px`;
+}
+
 function drawIcicle(pen, width, height, chart) {
   const { focus } = chart;
   chart.bars = [];

@@ -180,7 +180,7 @@ function refresh(page) {
 }
 
 function plant(page) {
-  page.icicle.focus = icicleTree(page.runs[page.shown], page.path);
+  focusOn(page.icicle, icicleTree(page.runs[page.shown], page.path));
 }
 
 function fillLegend(page) {
@@ -208,7 +208,7 @@ function fillCheck(page) {
   });
   if (page.comparison) lines.push({ good: true, text: alignment(page.comparison, page.difference) });
   page.check.dataset.agrees = lines.every(line => line.good);
-  page.check.replaceChildren(...lines.map(({ good, text }) => element("span", { class: good ? "hint" : "bad" }, text, " ")));
+  page.check.replaceChildren(...lines.map(({ good, text }) => element("span", { class: good ? "hint" : "bad" }, text)));
 }
 
 function find(page, query) {

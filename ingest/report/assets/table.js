@@ -4,10 +4,13 @@ const ROW = 24, VISIBLE = 18;
 const MOST_PIXELS = 6_000_000; // browsers cap the height of an element
 
 const numeric = (title, value, text, width) => ({ title, value, text, width, number: true });
-const textual = (title, column, width, brief = text => text) => ({ title, column, width, brief, number: false });
+const textual = (title, column, width, brief = text => text, tail = false) => ({ title, column, width, brief, tail, number: false });
 
 // Where an op_name and a path are cut, their ends say the most; the function that was compiled says nothing.
 const withoutFunction = name => name.replace(/^p?jit\([^/]*\)\/(jit\(main\)\/)?/, "");
+
+// Dimensions come first: the layout is in the tip and in the pane.
+const withoutLayout = shape => shape.replace(/\{[^{}]*\}/g, "");
 
 function tableColumns(run) {
   const { buffers, allocations, ranged } = run;
@@ -20,12 +23,12 @@ function tableColumns(run) {
     numeric("padding", i => buffers.padding[i], i => buffers.padding[i] > 0 ? bytesText(buffers.padding[i]) : "-", "80px"),
     numeric("from", i => i < ranged ? buffers.start[i] : -1, i => slot(buffers.start, i), "76px"),
     numeric("to", i => i < ranged ? run.end[i] : -1, i => slot(run.end, i), "76px"),
-    { ...numeric("kind", i => allocations.kind[buffers.allocation[i]], kind, "118px"), number: false },
+    { ...numeric("kind", i => allocations.kind[buffers.allocation[i]], kind, "134px"), number: false },
     { ...numeric("space", i => allocations.space[buffers.allocation[i]], space, "74px"), number: false },
     textual("opcode", "opcode", "minmax(70px, .7fr)"),
     textual("name", "name", "minmax(110px, 1.1fr)"),
-    textual("shape", "shape", "minmax(110px, 1fr)"),
-    textual("op_name", "op_name", "minmax(120px, 1.8fr)", withoutFunction),
+    textual("shape", "shape", "minmax(110px, 1.3fr)", withoutLayout),
+    textual("op_name", "op_name", "minmax(120px, 1.6fr)", withoutFunction, true),
     textual("source", "source", "minmax(90px, 1fr)", lastPart),
   ];
 }
@@ -129,7 +132,10 @@ function fillRows(table) {
       "data-row": at,
     }, ...columns.map((column, number) => {
       const text = column.column ? textOf(table.run, column.column, buffer) : column.text(buffer);
-      return element("div", { role: "gridcell", "aria-colindex": number + 1, class: column.number ? "number" : "", title: text }, column.column ? column.brief(text) : text);
+      const shown = column.column ? column.brief(text) : text;
+      return element("div", {
+        role: "gridcell", "aria-colindex": number + 1, class: column.number ? "number" : column.tail ? "tail" : "", title: text,
+      }, column.tail ? element("bdi", { dir: "ltr" }, shown) : shown); // `tail`: what is too long loses its beginning
     }));
     row.style.top = `${at * ROW - top}px`;
     made.push(row);
