@@ -29,7 +29,7 @@ function tableColumns(run) {
     textual("name", "name", "minmax(110px, 1.1fr)"),
     textual("shape", "shape", "minmax(110px, 1.3fr)", withoutLayout),
     textual("op_name", "op_name", "minmax(120px, 1.6fr)", withoutFunction, true),
-    textual("source", "source", "minmax(90px, 1fr)", lastPart),
+    textual("source", "source", run.texts.source.names.length ? "minmax(90px, 1fr)" : "76px", lastPart),
   ];
 }
 
