@@ -10,30 +10,47 @@
 -- column bytes BIGINT: Bytes that would not be live; negative for those that stay.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO freed_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
-WITH spare AS MATERIALIZED (FROM spare_bytes(run, label, module)),
+WITH spare AS MATERIALIZED (
+    SELECT s.*, g.gained_bytes < v.size_bytes AS is_late
+    FROM spare_bytes(run, label, module) AS s
+    JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
+    JOIN ranges AS g ON g.run_id = s.run_id AND g.value_id = s.value_id
+),
 placed AS MATERIALIZED (
-    SELECT v.run_id, v.value_id, v.allocation_index, v.offset_bytes, v.size_bytes, g.start_time, g.end_time
+    -- Of two values that share bytes, the one that comes later gains fewer than its size: most values share none.
+    SELECT v.run_id, v.value_id, v.allocation_index, v.offset_bytes, v.size_bytes, g.start_time, g.end_time,
+        g.gained_bytes < v.size_bytes AS is_late
     FROM "values" AS v
     JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
     WHERE v.run_id IN (SELECT s.run_id FROM spare AS s) AND v.size_bytes > 0
+),
+pairs AS (
+    SELECT s.*, o.* EXCLUDE (run_id, allocation_index, value_id, is_late), o.value_id AS other_id
+    FROM spare AS s
+    JOIN (FROM placed AS p WHERE p.is_late) AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index
+        AND o.value_id <> s.value_id AND o.offset_bytes < s.end_byte AND o.offset_bytes + o.size_bytes > s.first_byte
+        AND o.start_time <= s.to_time AND o.end_time >= s.from_time
+    UNION ALL
+    SELECT s.*, o.* EXCLUDE (run_id, allocation_index, value_id, is_late), o.value_id
+    FROM (FROM spare AS p WHERE p.is_late) AS s
+    JOIN (FROM placed AS p WHERE NOT p.is_late) AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index
+        AND o.value_id <> s.value_id AND o.offset_bytes < s.end_byte AND o.offset_bytes + o.size_bytes > s.first_byte
+        AND o.start_time <= s.to_time AND o.end_time >= s.from_time
 )
 SELECT s.run_id, s.advice, s.owner, s.value_id, s.from_time, s.to_time, s.end_byte - s.first_byte AS bytes, s.reason
 FROM spare AS s
 UNION ALL
-SELECT
-    s.run_id, s.advice, s.owner, s.value_id,
-    greatest(s.from_time, o.start_time),
-    least(s.to_time, o.end_time),
-    greatest(s.first_byte, o.offset_bytes) - least(s.end_byte, o.offset_bytes + o.size_bytes),
-    NULL
-FROM spare AS s
-JOIN placed AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index AND o.value_id <> s.value_id
-    AND o.offset_bytes < s.end_byte AND o.offset_bytes + o.size_bytes > s.first_byte
-    AND o.start_time <= s.to_time AND o.end_time >= s.from_time
+SELECT p.run_id, p.advice, p.owner, p.value_id, p.since, p.until, p.low - p.high, NULL
+FROM (
+    SELECT
+        q.*,
+        greatest(q.from_time, q.start_time) AS since,
+        least(q.to_time, q.end_time) AS until,
+        greatest(q.first_byte, q.offset_bytes) AS low,
+        least(q.end_byte, q.offset_bytes + q.size_bytes) AS high
+    FROM pairs AS q
+) AS p
 -- What both would spare is taken back once.
-LEFT JOIN spare AS t ON t.run_id = s.run_id AND t.advice = s.advice AND t.owner = s.owner AND t.value_id = o.value_id
-    AND t.value_id > s.value_id
-    AND t.from_time <= greatest(s.from_time, o.start_time) AND t.to_time >= least(s.to_time, o.end_time)
-    AND t.first_byte <= greatest(s.first_byte, o.offset_bytes)
-    AND t.end_byte >= least(s.end_byte, o.offset_bytes + o.size_bytes)
+LEFT JOIN spare AS t ON t.run_id = p.run_id AND t.advice = p.advice AND t.owner = p.owner AND t.value_id = p.other_id
+    AND t.value_id > p.value_id AND t.from_time <= p.since AND t.to_time >= p.until AND t.first_byte <= p.low AND t.end_byte >= p.high
 WHERE t.value_id IS NULL;

@@ -36,21 +36,34 @@ high AS (
     ASOF JOIN curve AS l ON l.run_id = f.run_id AND l.time <= f.to_time + 1
     WHERE l.live_bytes > s.peak_bytes - s.spare_bytes
 ),
+relief AS (
+    -- What a step frees over time: a sum of changes, as live_bytes is.
+    SELECT c.run_id, c.advice, c.owner, c.time, sum(c.bytes) OVER (
+        PARTITION BY c.run_id, c.advice, c.owner ORDER BY c.time
+    )::BIGINT AS bytes
+    FROM (
+        SELECT e.run_id, e.advice, e.owner, e.time, sum(e.bytes) AS bytes
+        FROM (
+            SELECT f.run_id, f.advice, f.owner,
+                unnest([f.from_time, f.to_time + 1]) AS time, unnest([f.bytes, -f.bytes]) AS bytes
+            FROM steps AS s
+            JOIN freed AS f ON f.run_id = s.run_id AND f.advice = s.advice AND f.owner = s.owner
+        ) AS e
+        GROUP BY e.run_id, e.advice, e.owner, e.time
+    ) AS c
+),
 still_live AS (
-    SELECT h.run_id, h.advice, h.owner, h.live_bytes - coalesce(sum(f.bytes), 0) AS bytes
+    SELECT h.run_id, h.advice, h.owner, max(h.live_bytes - coalesce(l.bytes, 0)) AS bytes
     FROM high AS h
-    LEFT JOIN freed AS f ON f.run_id = h.run_id AND f.advice = h.advice AND f.owner = h.owner
-        AND h.time BETWEEN f.from_time AND f.to_time
-    GROUP BY h.run_id, h.advice, h.owner, h.time, h.live_bytes
+    ASOF LEFT JOIN relief AS l ON l.run_id = h.run_id AND l.advice = h.advice AND l.owner = h.owner AND l.time <= h.time
+    GROUP BY h.run_id, h.advice, h.owner
 )
 SELECT
     s.run_id, 'peak' AS lowers, s.advice, s.owner, s.buffers, s.spare_bytes, s.peak_bytes AS before_bytes,
     greatest(s.peak_bytes - s.spare_bytes, coalesce(a.bytes, 0))::BIGINT AS after_bytes,
     s.largest.value_id AS value_id, s.largest.reason AS reason
 FROM steps AS s
-LEFT JOIN (
-    SELECT l.run_id, l.advice, l.owner, max(l.bytes) AS bytes FROM still_live AS l GROUP BY l.run_id, l.advice, l.owner
-) AS a ON a.run_id = s.run_id AND a.advice = s.advice AND a.owner = s.owner
+LEFT JOIN still_live AS a ON a.run_id = s.run_id AND a.advice = s.advice AND a.owner = s.owner
 UNION ALL
 SELECT
     t.run_id, 'total', t.advice, t.owner, t.buffers, t.spare_bytes, s.bytes, s.bytes - t.spare_bytes, t.value_id, t.reason

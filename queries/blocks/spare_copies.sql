@@ -9,25 +9,40 @@
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_copies(run := NULL, label := NULL, module := NULL) AS TABLE
+WITH copies AS MATERIALIZED (
+    SELECT v.run_id, v.value_id, v.instruction, v.allocation_index, v.dtype, v.dimensions, v.shape,
+        g.start_time, g.end_time, g.handover_bytes
+    FROM selected_runs(run, label, module) AS r
+    JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
+    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    WHERE v.opcode = 'copy'
+),
+operands AS MATERIALIZED (
+    SELECT c.value_id AS copy_id, o.*
+    FROM copies AS c
+    JOIN uses AS u ON u.run_id = c.run_id AND u.instruction = c.instruction AND u.operand_number = 0
+    JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.value_id
+    WHERE o.dtype = c.dtype AND o.dimensions = c.dimensions
+),
+places AS MATERIALIZED (
+    SELECT a.run_id, a.allocation_index, a.color, a.maybe_live_out, a.parameter_number
+    FROM allocations AS a
+    WHERE a.run_id IN (SELECT c.run_id FROM copies AS c)
+)
 SELECT
     c.run_id,
     'copy' AS advice,
     c.value_id,
     0 AS kept_bytes,
-    gc.start_time AS from_time,
-    least(gc.end_time, go.end_time) AS to_time,
+    c.start_time AS from_time,
+    least(c.end_time, g.end_time) AS to_time,
     CASE WHEN o.shape = c.shape THEN 'copy of ' ELSE 'other layout of ' END || value_name(o.instruction, o.shape_index) AS reason
-FROM selected_runs(run, label, module) AS r
-JOIN ranges AS gc ON gc.run_id = r.run_id AND gc.peak_bytes > 0
-JOIN "values" AS c ON c.run_id = gc.run_id AND c.value_id = gc.value_id
-JOIN allocations AS ac ON ac.run_id = c.run_id AND ac.allocation_index = c.allocation_index
-JOIN uses AS u ON u.run_id = c.run_id AND u.instruction = c.instruction AND u.operand_number = 0
-JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.value_id
-JOIN allocations AS ao ON ao.run_id = o.run_id AND ao.allocation_index = o.allocation_index
-JOIN ranges AS go ON go.run_id = o.run_id AND go.value_id = o.value_id
-WHERE c.opcode = 'copy'
-  AND o.dtype = c.dtype AND o.dimensions = c.dimensions AND ao.color = ac.color
-  AND NOT (ac.maybe_live_out AND ao.parameter_number IS NOT NULL)
+FROM operands AS o
+JOIN copies AS c ON c.run_id = o.run_id AND c.value_id = o.copy_id
+JOIN ranges AS g ON g.run_id = o.run_id AND g.value_id = o.value_id
+JOIN places AS p ON p.run_id = c.run_id AND p.allocation_index = c.allocation_index
+JOIN places AS q ON q.run_id = o.run_id AND q.allocation_index = o.allocation_index AND q.color = p.color
+WHERE NOT (p.maybe_live_out AND q.parameter_number IS NOT NULL)
   -- overwritten in place: its bytes go on as another value's
-  AND NOT (go.handover_bytes > 0 AND go.end_time BETWEEN gc.start_time AND gc.end_time)
-  AND NOT (gc.handover_bytes > 0 AND go.end_time > gc.end_time);
+  AND NOT (g.handover_bytes > 0 AND g.end_time BETWEEN c.start_time AND c.end_time)
+  AND NOT (c.handover_bytes > 0 AND g.end_time > c.end_time);
