@@ -11,13 +11,11 @@ deleted between imports.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -25,6 +23,7 @@ from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
 from ingest.dump.sets import DumpSet, Member, ModuleCopy
 from ingest.errors import DumpError
+from ingest.pipeline.kept import KeptFacts
 from ingest.staging.task import Task
 
 if TYPE_CHECKING:
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Profiles"]
 
-_INDEX: Final = "profiles.json"
 _COPIES: Final = "profiles.copies"
-_VERSION: Final = 1
-"""Of what the index holds: one of another version counts as none."""
 
 
 class Profiles:
@@ -50,7 +46,7 @@ class Profiles:
         """
         self._staging = staging
         self._may_write = may_write
-        self._has_news = False
+        self._kept = KeptFacts(staging, "profiles", may_write=may_write)
         self._copies: IO[bytes] | None = None
         self._copied: dict[str, dict[int, int]] = {}
         """Of profiles that were read now: where the module at each place was copied to."""
@@ -62,26 +58,15 @@ class Profiles:
             DumpError: as `ingest.hlo.profile.read_profile`.
             DatabaseError: the staging folder cannot be written.
         """
-        entry = self._known.get(path)
+        entry = self._kept.entries.get(path)
         if entry is not None:
             with suppress(ValueError, TypeError):  # damaged: it is read again
                 size, mtime_ns, facts = entry
                 if (size, mtime_ns) == (member.size, member.mtime_ns):
                     return _profile(facts)
         found = self._read(path)
-        self._known[path] = [member.size, member.mtime_ns, _facts(found)]
-        self._has_news = True
+        self._kept.put(path, [member.size, member.mtime_ns, _facts(found)])
         return found
-
-    @cached_property
-    def _known(self) -> dict[str, list[Any]]:
-        """What earlier imports found out; nothing where that is damaged."""
-        if is_own_folder(self._staging):
-            with suppress(OSError, ValueError, TypeError, KeyError):
-                index = json.loads((self._staging / _INDEX).read_text(encoding="ascii"))
-                if index["version"] == _VERSION:
-                    return dict(index["profiles"])
-        return {}
 
     def with_copies(self, tasks: Iterable[Task]) -> list[Task]:
         """Return the tasks, those of compressed profiles with the place of their copies.
@@ -114,17 +99,9 @@ class Profiles:
         Raises:
             DatabaseError: the staging folder cannot be written.
         """
-        if not (self._has_news and self._may_write):
-            return
-        make_private_folder(self._staging)
-        known = {path: entry for path, entry in self._known.items() if os.path.exists(path)}
-        unnamed = self._staging / f"{_INDEX}.tmp"
-        try:
-            unnamed.write_text(json.dumps({"version": _VERSION, "profiles": known}), encoding="ascii")
-            unnamed.replace(self._staging / _INDEX)
-        except OSError as error:
-            raise explain(str(self._staging), error) from error
-        self._has_news = False
+        if self._kept.has_news:
+            known = self._kept.entries.items()
+            self._kept.write({path: entry for path, entry in known if os.path.exists(path)})
 
     def close(self) -> None:
         """Remove the copies, also those of an import that was killed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
 from ingest.report.glance import read_facts
@@ -98,7 +97,6 @@ def read_advice(connection: duckdb.DuckDBPyConnection, run: int, top: int | None
     Raises:
         UsageError: there is no such run.
     """
-    create_temporary(connection)
     facts = read_facts(connection, run)
     query = shipped().load("savings")
     result = run_query(connection, query, bind(query, {"run": str(run), "top": None, "least": least}))
