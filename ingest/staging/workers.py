@@ -11,7 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ingest.staging.at_hand import place_of, reading, take_slot
 from ingest.staging.fetch import is_far
@@ -19,7 +19,10 @@ from ingest.staging.parts import Parts, remove_attempt
 from ingest.staging.task import Staged, Task
 
 if TYPE_CHECKING:
-    from ingest.staging.pool import WorkerLost, Workers
+    from ingest.staging.child import WorkerLost
+    from ingest.staging.pool import Workers
+
+__all__ = ["Stagers", "default_jobs", "give_up", "stage_alone", "stage_tasks"]
 
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
@@ -29,6 +32,27 @@ SET_BYTES: Final = 4 << 10
 INLINE_BYTES: Final = 4 << 20
 """Up to this much text, starting workers costs more than they save."""
 _TICK_SECONDS: Final = 1.0
+
+
+class Stagers(Protocol):
+    """Who stages sets of tasks: as many at a time as there are, each set of tasks as a part."""
+
+    @property
+    def width(self) -> int:
+        """How many they are."""
+
+    def stage(self, tasks: Sequence[Task], part: str) -> Future[Staged]:
+        """Let the next that is free do what `ingest.staging.stage.stage_sets` does.
+
+        The future raises `ingest.staging.child.WorkerLost` when that one is lost; the others go on.
+        """
+
+    def revive(self) -> None:
+        """Replace those that were lost.
+
+        Raises:
+            OSError: the system refuses it.
+        """
 
 
 def default_jobs() -> int:
@@ -100,7 +124,7 @@ def stage_tasks(
         for task in large:
             staged = _stage_large(task, parts, pool, jobs + 1)
             yield 0 if staged.lost else 1, staged
-        yield from _stage_chunks(chunks, parts, pool, 2 * jobs)
+        yield from _stage_chunks(chunks, parts, pool)
         made.result()
 
 
@@ -119,7 +143,7 @@ def stage_alone(task: Task, parts: Parts) -> Staged:
         if is_large(task.dump_set) and not is_far(task.dump_set):
             result.add(_stage_large(task, parts, pool, 2))
         else:
-            for _, staged in _stage_chunks([[task]], parts, pool, 1):
+            for _, staged in _stage_chunks([[task]], parts, pool):
                 result.add(staged)
     return result
 
@@ -132,8 +156,8 @@ def give_up(tasks: Sequence[Task]) -> Staged:
 
 
 def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Staged:
+    from ingest.staging.child import WorkerLost  # 8 ms
     from ingest.staging.large import stage_large  # 185 ms, with Arrow and NumPy
-    from ingest.staging.pool import WorkerLost  # 8 ms
 
     part = parts.new(task.run_no)
     try:
@@ -146,19 +170,18 @@ def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Sta
 
 
 def _stage_chunks(
-    chunks: Sequence[list[Task]], parts: Parts, pool: Workers, at_once: int
+    chunks: Sequence[list[Task]], parts: Parts, stagers: Stagers
 ) -> Iterator[tuple[int, Staged]]:
     """Stage chunks, each as a part; one whose worker is lost again without the set that was at hand."""
-    from ingest.staging.pool import WorkerLost  # 8 ms
-    from ingest.staging.stage import stage_sets  # as in `stage_tasks`
+    from ingest.staging.child import WorkerLost  # 8 ms
 
     todo = deque(chunks)
     waiting: dict[Future[Staged], tuple[list[Task], str]] = {}
     while todo or waiting:
-        while todo and len(waiting) <= at_once:
+        while todo and len(waiting) <= 2 * stagers.width:
             chunk = todo.popleft()
             part = parts.new(chunk[0].run_no)
-            waiting[pool.submit(stage_sets, chunk, part)] = chunk, part
+            waiting[stagers.stage(chunk, part)] = chunk, part
         done, _ = wait(waiting, timeout=_TICK_SECONDS, return_when=FIRST_COMPLETED)
         if not done:
             yield 0, Staged()  # for what the caller does by the clock
@@ -172,7 +195,7 @@ def _stage_chunks(
                 if suspect is not None:
                     yield 0, Staged(lost=[(suspect, str(error))])
                 todo.extendleft(rest)
-                pool.revive()
+                stagers.revive()
 
 
 def _part_with(chunk: list[Task], error: WorkerLost) -> tuple[Task | None, list[list[Task]]]:

@@ -20,7 +20,7 @@ import pytest
 
 import ingest.database.writer as writer_module
 import ingest.pipeline.loading as loading_module
-import ingest.staging.pool as pool_module
+import ingest.staging.child as child_module
 import ingest.staging.stage as stage_module
 import ingest.staging.workers as workers_module
 from ingest import import_dumps
@@ -29,7 +29,8 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet, Member
 from ingest.errors import XbufError
 from ingest.staging.at_hand import AtHand, reading
-from ingest.staging.pool import WorkerLost, Workers
+from ingest.staging.child import WorkerLost
+from ingest.staging.pool import Workers
 from ingest.staging.sidecars import Sidecars
 from tests.support.dump_sets import DATA
 
@@ -79,8 +80,8 @@ def test_a_killed_worker_fails_its_own_call_alone(pool: Workers) -> None:
 
 
 def test_a_worker_that_takes_too_long_is_killed(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool_module, "LIMIT_SECONDS", 0.1)
-    monkeypatch.setattr(pool_module, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(child_module, "LIMIT_SECONDS", 0.1)
+    monkeypatch.setattr(child_module, "_LOOK_SECONDS", 0.05)
     error = lost(pool.submit(hang, ONE))
     assert error.overdue
     assert error.at_hand is not None
@@ -132,8 +133,8 @@ def poisoned(how: str) -> object:
 def workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two chunks for two workers, and a limit of a second."""
     monkeypatch.setattr(workers_module, "INLINE_BYTES", 0)
-    monkeypatch.setattr(pool_module, "LIMIT_SECONDS", 1.0)
-    monkeypatch.setattr(pool_module, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(child_module, "LIMIT_SECONDS", 1.0)
+    monkeypatch.setattr(child_module, "_LOOK_SECONDS", 0.1)
 
 
 def rejects(database: Path) -> list[tuple[str, str]]:
@@ -152,7 +153,7 @@ def test_one_poisoned_dump_is_rejected_and_the_others_load(
 ) -> None:
     """It is tried last, alone, then rejected; the next import does not even try."""
     if how == "kills":  # no machine is that slow, but then the limit must not be what ends it
-        monkeypatch.setattr(pool_module, "LIMIT_SECONDS", 600.0)
+        monkeypatch.setattr(child_module, "LIMIT_SECONDS", 600.0)
     monkeypatch.setattr(stage_module, "_parse_whole", poisoned(how))
     first = import_dumps([dumps], database, jobs=2)
     assert (first.status, first.loaded, first.rejected) == ("rejects", 4, 1)
