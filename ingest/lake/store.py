@@ -1,0 +1,214 @@
+"""Where a lake lies: a folder or a place in an object store, opened by deltalake and obstore.
+
+Both are imported when a lake is used, and both keep threads: a process that has opened a lake must not be
+forked (`ingest.source.apart`). Credentials are those of the environment. No message has a word of the
+libraries' own, which quote requests with their signatures.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from ingest.display import display
+from ingest.errors import DatabaseError, NotADatabase, XbufError
+from ingest.source.kinds import is_url, without_secrets
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from obstore.store import ObjectStore
+
+__all__ = ["INSTALL", "PREFIX", "Lake", "in_words", "parse_lake", "require_libraries"]
+
+PREFIX: Final = "lake:"
+"""Start of a `--db` that names a lake."""
+INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'deltalake>=1.6.6,<2' 'obstore>=0.12,<0.13'"
+"""As the extra `lake` has it, and into the environment of xbuf."""
+
+REQUEST_SECONDS: Final = 60
+CONNECT_SECONDS: Final = 5
+RETRIES: Final = 4
+RETRY_SECONDS: Final = 60
+"""For one request with all its retries."""
+
+_STORES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az"}
+"""Schemes by what stands in their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A place for a lake.
+
+    Attributes:
+        root: absolute path of a folder, or URL without a slash at its end; fit to show and to store.
+        is_local: it is a folder.
+    """
+
+    root: str
+    is_local: bool
+
+    def __str__(self) -> str:
+        return display(self.root)
+
+    def url(self, name: str) -> str:
+        """Return the path or URL of a table or file, by its name below the root."""
+        return f"{self.root}/{name}"
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """What deltalake is given besides the environment."""
+        if self.is_local:
+            return {}
+        return {
+            "timeout": f"{REQUEST_SECONDS}s",
+            "connect_timeout": f"{CONNECT_SECONDS}s",
+            "max_retries": str(RETRIES),
+            "retry_timeout": f"{RETRY_SECONDS}s",
+            "allow_http": "true",  # where the endpoint of the environment says so
+        }
+
+    def table(self, name: str) -> DeltaTable:
+        """Open a table at its newest version.
+
+        Raises:
+            DatabaseError: the store is away or refuses, or there is no such table.
+        """
+        require_libraries()
+        from deltalake import DeltaTable
+
+        with in_words(self, name):
+            return DeltaTable(self.url(name), storage_options=self.storage_options)
+
+    def objects(self) -> ObjectStore:
+        """Open the store at the root, for files by their names below it.
+
+        A folder is made when it is not there.
+
+        Raises:
+            DatabaseError: it cannot be used.
+        """
+        require_libraries()
+        from obstore.store import LocalStore, from_url
+
+        with in_words(self):
+            if self.is_local:
+                return LocalStore(self.root, mkdir=True)
+            client: Any = {
+                "timeout": timedelta(seconds=REQUEST_SECONDS),
+                "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+                "allow_http": True,
+            }
+            retry: Any = {
+                "max_retries": RETRIES,
+                "retry_timeout": timedelta(seconds=RETRY_SECONDS),
+            }
+            return from_url(self.root, client_options=client, retry_config=retry)
+
+
+def parse_lake(text: str) -> Lake:
+    """Return the place that a path or URL names; `lake:` before it is passed over.
+
+    Raises:
+        DatabaseError: it names none, or carries credentials.
+    """
+    name = text.removeprefix(PREFIX)
+    if not name:
+        raise DatabaseError("a lake is named by a folder or by s3://, gs:// or az:// BUCKET/PATH")
+    if name.startswith("file://"):
+        name = unquote(urlsplit(name).path)
+    if not is_url(name):
+        return Lake(os.path.realpath(name), True)
+    shown = display(without_secrets(name))
+    parts = urlsplit(name)
+    scheme = _STORES.get(parts.scheme.lower())
+    if scheme is None:
+        raise DatabaseError(f"{shown}: a lake lies in a folder, or at s3://, gs:// or az://")
+    user, _, place = parts.netloc.rpartition("@")
+    if parts.scheme.lower() == "abfs" and user and ":" not in user:
+        user, place = "", user  # abfs://CONTAINER@ACCOUNT: the account is the environment's
+    if user or parts.query or parts.fragment:
+        raise DatabaseError(
+            f"{shown}: a lake's URL has no user, password or query, which would be stored with it; give"
+            " credentials by the environment (AWS_ACCESS_KEY_ID and the like)"
+        )
+    if not place:
+        raise DatabaseError(f"{shown}: names no bucket")
+    return Lake(f"{scheme}://{place}/{parts.path.strip('/')}".rstrip("/"), False)
+
+
+def require_libraries() -> None:
+    """Raise DatabaseError, with the line that installs them, where deltalake or obstore is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("deltalake") is None or find_spec("obstore") is None:
+        raise DatabaseError(f"a lake needs deltalake and obstore, which are not installed: {INSTALL}")
+
+
+@contextmanager
+def in_words(lake: Lake, table: str | None = None) -> Iterator[None]:
+    """Raise what deltalake and obstore raise as a DatabaseError with a remedy.
+
+    Args:
+        lake: the place.
+        table: the one concerned, if any.
+    """
+    try:
+        yield
+    except (XbufError, KeyboardInterrupt, AssertionError):
+        raise
+    except Exception as error:
+        raise _explained(lake, table, error) from None
+
+
+_STATUS: Final = re.compile(r"\bstatus(?: code)?:? (\d{3})\b")
+_WORDS: Final = {
+    "dns": "the name of the host is not known",
+    "certificate": "its certificate is not valid",
+    "refused": "the connection is refused",
+    "timed out": "it does not answer in time",
+    "reset": "the connection is cut off",
+    "closed before": "the connection is cut off",
+    "no space left": "no space is left",
+    "credential": "there are no credentials for it",
+    "token": "there are no credentials for it",
+    "must be specified": "the environment does not say whose it is (account, or region)",
+    "error sending request": "it cannot be reached",
+    "error decoding response": "the connection is cut off",
+}
+"""What the libraries' messages may hold, with words of our own."""
+
+
+def _explained(lake: Lake, table: str | None, error: Exception) -> DatabaseError:
+    """Say in words of our own why a lake cannot be used."""
+    shown = f"{lake}/{table}" if table else str(lake)
+    kind = type(error).__name__
+    text = str(error).lower()
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if status in (401, 403) or _is(
+        kind, text, ("PermissionDenied", "Unauthenticated"), ("permission denied",)
+    ):
+        whose = "the owner and mode of the folder" if lake.is_local else "the credentials of this process"
+        return DatabaseError(f"{shown}: permission denied; look at {whose}")
+    if "nosuchbucket" in text or "no such bucket" in text:
+        return DatabaseError(f"{shown}: there is no such bucket; make it, or name another")
+    if kind == "TableNotFoundError" or status == 404 or _is(kind, text, ("NotFound",), ("not found",)):
+        return NotADatabase(
+            f"{shown}: there is no such table or file; make the lake: xbuf lake create {lake}"
+        )
+    if kind in ("DeltaProtocolError", "SchemaMismatchError"):
+        return NotADatabase(f"{shown}: is a Delta table that this xbuf cannot use; name another place")
+    reason = next((reason for word, reason in _WORDS.items() if word in text), f"a request failed ({kind})")
+    return DatabaseError(f"{shown}: {reason}; nothing is half visible: run again when it can be used")
+
+
+def _is(kind: str, text: str, kinds: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    return kind.startswith(kinds) or any(word in text for word in words)

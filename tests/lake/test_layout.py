@@ -1,0 +1,32 @@
+"""A lake has the tables of a file: names, columns, types."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from ingest.database.tables import TABLES
+from ingest.lake.layout import LAKE_TABLES, as_in_file, as_in_lake, delta_schema
+
+
+@pytest.mark.parametrize("table", LAKE_TABLES)
+def test_what_a_lake_stores_comes_back_with_the_types_of_a_file(table: str) -> None:
+    """The select list turns the stored types into those of the file, in the order of the file."""
+    stored = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in as_in_lake(table).items())
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE stored AS SELECT {stored}")
+        described = connection.execute(f"DESCRIBE SELECT {as_in_file(table)} FROM stored").fetchall()
+    assert [(name, type_) for name, type_, *_ in described] == [
+        (column.name, column.type) for column in TABLES[table].columns
+    ]
+
+
+def test_a_delta_schema_has_the_columns_with_their_comments() -> None:
+    """Other engines show the comments, too."""
+    fields = delta_schema("runs").fields
+    assert [(one.name, one.metadata["comment"]) for one in fields] == [
+        (column.name, column.comment) for column in TABLES["runs"].columns
+    ]
+    types = {one.name: str(one.type) for one in fields}
+    assert types["dump_time"] == 'PrimitiveType("timestamp")'  # and not timestamp_ntz
+    assert "ArrayType" in types["format"]
