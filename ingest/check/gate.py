@@ -20,7 +20,6 @@ from ingest.compare.sides import Source, gather
 from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.errors import ExitCode, UsageError, XbufError
-from ingest.query.blocks import create_temporary
 from ingest.source.kinds import shown
 
 if TYPE_CHECKING:
@@ -125,7 +124,6 @@ def _runs(gate: Gate, reading: _Reading) -> Iterator[_Runs]:
     folder = gate.baseline if gate.baseline is not None and gate.baseline.is_dir() else None
     if not dumps and folder is None:
         with reading(gate.database) as connection:
-            create_temporary(connection)
             yield _Runs(connection, resolve_runs(connection, gate.what), resolve_runs(connection, label), ())
         return
     with TemporaryDirectory(prefix="xbuf-check-") as name:
@@ -142,7 +140,6 @@ def _runs(gate: Gate, reading: _Reading) -> Iterator[_Runs]:
             )
         both = imported if dumps and not label else _with_named(gate, imported, label, Path(name), reading)
         with reading(both.database) as connection:
-            create_temporary(connection)
             yield _Runs(connection, both.after, both.before, both.lost)
 
 
@@ -151,7 +148,6 @@ def _with_named(
 ) -> Imported:
     """Put the runs of the user's database that one side names together with the dumps of the other."""
     with reading(gate.database) as connection:
-        create_temporary(connection)
         named = resolve_runs(connection, label or gate.what)
     target = str(folder / "both.duckdb")
     dumps = Source(imported.database, imported.after if label else imported.before, max(named, default=0))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ingest.check.rules import Figure
 from ingest.database.scope import narrowed
 from ingest.display import display
+from ingest.query.blocks import execute_with_blocks
 
 if TYPE_CHECKING:
     import duckdb
@@ -91,10 +92,7 @@ class MissedDonation:
 
 
 def measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tuple[Measured, ...]:
-    """Measure runs; those of one module stand in order of directory and file.
-
-    The building blocks must have been made for the connection.
-    """
+    """Measure runs; those of one module stand in order of directory and file."""
     if not runs:
         return ()
     with narrowed(connection, runs):
@@ -137,7 +135,7 @@ def _measure(connection: duckdb.DuckDBPyConnection, runs: Sequence[int]) -> tupl
 def missed_donations(connection: duckdb.DuckDBPyConnection, run_id: int) -> tuple[MissedDonation, ...]:
     """Find the parameters of a run that could share their memory with a result, largest first."""
     with narrowed(connection, [run_id]):
-        rows = connection.execute(_MISSED, {"run": run_id}).fetchall()
+        rows = execute_with_blocks(connection, _MISSED, {"run": run_id}).fetchall()
     return tuple(
         MissedDonation(number, display(name), display(shape), _displayed(result), size)
         for number, name, shape, result, size in rows
@@ -146,7 +144,7 @@ def missed_donations(connection: duckdb.DuckDBPyConnection, run_id: int) -> tupl
 
 def _rows(connection: duckdb.DuckDBPyConnection, name: str, runs: Sequence[int]) -> list[tuple[Any, ...]]:
     sql = Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8")
-    return connection.execute(sql, {"runs": list(runs)}).fetchall()
+    return execute_with_blocks(connection, sql, {"runs": list(runs)}).fetchall()
 
 
 def _displayed(text: str | None) -> str | None:

@@ -13,6 +13,7 @@ from ingest.compare.names import source_place
 from ingest.database.scope import narrowed
 from ingest.display import display
 from ingest.errors import UsageError
+from ingest.query.blocks import create_temporary
 from ingest.query.catalog import find_catalog
 from ingest.query.cells import shown
 from ingest.query.header import SavedQuery, Value, read_query
@@ -64,6 +65,7 @@ def find_rows(connection: duckdb.DuckDBPyConnection, rule: NoRows, covered: Sequ
             "INSERT INTO checked_runs VALUES (?, ?, ?)",
             [(one.run_id, one.module, one.backend) for one in covered],
         )
+        create_temporary(connection, rule.sql)
         try:
             return _finding(rule, run_sql(connection, rule.sql))
         except UsageError as error:

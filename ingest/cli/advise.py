@@ -8,20 +8,13 @@ from ingest.cli.answer import terminal_style
 from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, PAGE_WIDTH_OPTION, ansi_option, format_option, top_option
 
 
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
 @DATABASE_OPTION
-@click.option(
-    "--top",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Steps to show; 0 for all.",
-)
+@top_option(10, "Steps to show; 0 for all.")
 @click.option(
     "--least",
     default="1MiB",
@@ -29,19 +22,9 @@ from ingest.cli.terminal import DATABASE_OPTION
     metavar="SIZE",
     help="Bytes that a step must spare at the peak to be looked at.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="markdown is for issues and pull requests.",
-)
-@click.option("--width", type=click.IntRange(60), metavar="N", help="Columns.  [default: the terminal's]")
-@click.option(
-    "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
-    help="Colour; NO_COLOR turns auto off.",
-)  # fmt: skip
+@format_option("text", "markdown", "json", what="markdown is for issues and pull requests.")
+@PAGE_WIDTH_OPTION
+@ansi_option("Colour")
 def advise(
     reference: str, database: str, top: int, least: str, format_: str, width: int | None, ansi: str
 ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ingest.cli.streams import say, writing_stdout
+from ingest.cli.terminal import ansi_option
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,10 +95,7 @@ def output_options(*own: str) -> Callable[[_Command], _Command]:
             "--width", type=click.IntRange(0), metavar="N",
             help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",
         ),
-        click.option(
-            "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
-            help="Colour, and links on source lines; NO_COLOR turns auto off.",
-        ),
+        ansi_option("Colour, and links on source lines"),
     ]  # fmt: skip
 
     def decorate(command: _Command) -> _Command:

@@ -13,7 +13,7 @@ from ingest.check.rules import NoRows, Rule
 from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, format_option
 from ingest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class _Output(click.ParamType[tuple[str, Path]]):
 @JOBS_OPTION
 @FOLLOW_OPTION
 @click.option("--update-baseline", is_flag=True, help="Write the figures to the baseline; check nothing.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", show_default=True)
+@format_option(*FORMATS)
 @click.option(
     "--output",
     "-o",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, say_waiting
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, format_option, say_waiting
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def compact(database: str, wait: float) -> None:
 
 @db.command()
 @DATABASE_OPTION
-@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@format_option("table", "json")
 def status(database: str, format_: str) -> None:
     """Show the schema revision, the storage version and the rows of every table.
 

@@ -9,7 +9,14 @@ import click
 from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION
+from ingest.cli.terminal import (
+    DATABASE_OPTION,
+    FOLLOW_OPTION,
+    JOBS_OPTION,
+    PAGE_WIDTH_OPTION,
+    format_option,
+    top_option,
+)
 from ingest.errors import ExitCode
 
 
@@ -17,23 +24,9 @@ from ingest.errors import ExitCode
 @click.argument("before", type=SIDE)
 @click.argument("after", type=SIDE)
 @DATABASE_OPTION
-@click.option(
-    "--top",
-    type=click.IntRange(0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Rows for each module; the others are added up in one.",
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="markdown is for pull requests; json has all rows.",
-)
-@click.option("--width", type=click.IntRange(60), metavar="N", help="Columns.  [default: the terminal's]")
+@top_option(what="Rows for each module; the others are added up in one.")
+@format_option("text", "markdown", "json", what="markdown is for pull requests; json has all rows.")
+@PAGE_WIDTH_OPTION
 @JOBS_OPTION
 @FOLLOW_OPTION
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when something differs, as git diff does.")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, format_option
 from ingest.errors import ExitCode
 
 _MARKS = {"ok": "ok     ", "note": "note   ", "trouble": "TROUBLE"}
@@ -16,7 +16,7 @@ _MARKS = {"ok": "ok     ", "note": "note   ", "trouble": "TROUBLE"}
 
 @click.command()
 @DATABASE_OPTION
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option("text", "json")
 @click.option("--full", is_flag=True, help="Also read every block of the file and prove its checksum.")
 @click.option("--quiet", "-q", is_flag=True, help="Only what is not ok.")
 @click.option("--report", is_flag=True, help="Write what a report of a fault should say, as Markdown.")

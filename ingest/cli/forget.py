@@ -10,7 +10,7 @@ import click
 
 from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, label_option, say_waiting
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ class _Age(click.ParamType[timedelta]):
 )
 @click.option("--import", "import_id", type=click.IntRange(1), metavar="N", help="Runs of this import.")
 @click.option("--dir", "directory", type=click.Path(), metavar="PATH", help="Runs dumped into or below it.")
-@click.option(
-    "--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help="Runs with this label."
-)
+@label_option("Runs with this label.")
 @click.option("--older-than", type=_Age(), metavar="AGE", help="Runs loaded longer ago: 12h, 30d, 8w.")
 @click.option("--yes", is_flag=True, help="Delete; without it, only list what would be deleted.")
 @WAIT_OPTION

@@ -10,7 +10,7 @@ import click
 
 from ingest.cli.answer import Output, output_options
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION, TOP_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, top_option
 
 if TYPE_CHECKING:
     from ingest.pipeline.history import HistoryEntry
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 @click.command()
 @DATABASE_OPTION
-@TOP_OPTION
+@top_option()
 @output_options()
 def imports(database: str, top: int, output: Output) -> None:
     """List the imports, newest first: when one last went well, and what failed.

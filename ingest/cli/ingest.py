@@ -12,7 +12,15 @@ import click
 
 from ingest.cli.interrupts import stopping
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, LABEL, WAIT_OPTION, run
+from ingest.cli.terminal import (
+    DATABASE_OPTION,
+    FOLLOW_OPTION,
+    JOBS_OPTION,
+    WAIT_OPTION,
+    format_option,
+    label_option,
+    run,
+)
 from ingest.cli.words import Words
 from ingest.errors import ExitCode, XbufError
 from ingest.source.kinds import without_secrets
@@ -34,14 +42,7 @@ if TYPE_CHECKING:
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    type=LABEL,
-    metavar="KEY=VALUE",
-    help="Label put on every run of these dumps, also on those loaded before.",
-)
+@label_option("Label put on every run of these dumps, also on those loaded before.")
 @click.option(
     "--label-from",
     "label_from",
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
     help="Go on importing what appears, until SIGINT (Ctrl-C) or SIGTERM: then once more, and end.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be read; write nothing.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option("text", "json")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.streams import say
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, label_option, top_option
 from ingest.cli.words import Words
 from ingest.errors import XbufError
 
@@ -32,27 +32,13 @@ _USUAL_DATABASE = "xbuf.duckdb"
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- PROGRAM [ARGUMENT]..."
 )
 @DATABASE_OPTION
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    type=LABEL,
-    metavar="KEY=VALUE",
-    help="Label put on every run of the program.",
-)
+@label_option("Label put on every run of the program.")
 @click.option("--module", metavar="REGEX", help="Only modules whose name matches, e.g. train_step.")
 @click.option(
     "--keep", metavar="DIR", help="Keep the dumps there; a new or empty folder.  [default: a temporary one]"
 )
 @click.option("--watch", is_flag=True, help="Import while the program runs; a line for each module.")
-@click.option(
-    "--top",
-    type=click.IntRange(0),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Modules to report, largest first; 0 for all.",
-)
+@top_option(5, "Modules to report, largest first; 0 for all.")
 @WAIT_OPTION
 def run(
     command: tuple[str, ...],

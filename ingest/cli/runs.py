@@ -9,12 +9,12 @@ import click
 from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION, TOP_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, top_option
 
 
 @click.command()
 @DATABASE_OPTION
-@TOP_OPTION
+@top_option()
 @click.option("--label", metavar="KEY=VALUE", help="Only runs with this label.")
 @click.option("--module", metavar="GLOB", help="Only modules whose name matches, e.g. 'jit_train*'.")
 @output_options()
@@ -30,7 +30,7 @@ def runs(database: str, top: int, label: str | None, module: str | None, output:
 
 @click.command()
 @DATABASE_OPTION
-@TOP_OPTION
+@top_option()
 @output_options("lines")
 def rejects(database: str, top: int, output: Output) -> None:
     """List the dumps that were not loaded, and why, newest import first.

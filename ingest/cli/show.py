@@ -13,7 +13,7 @@ from ingest.cli.answer import terminal_style
 from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
 from ingest.cli.streams import echo, say, writing_stdout
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, ansi_option, format_option, top_option
 
 if TYPE_CHECKING:
     from ingest.query.result import Listed
@@ -25,25 +25,15 @@ if TYPE_CHECKING:
 @click.argument("reference", metavar="RUN", type=RUN)
 @click.argument("value", required=False)
 @DATABASE_OPTION
-@click.option(
-    "--top",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Rows of each list; 0 for all.",
-)
+@top_option(10, "Rows of each list; 0 for all.")
 @click.option(
     "--all", "whole", is_flag=True, help="Also what the run is called, where it lies and its files."
 )
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@format_option("text", "json")
 @click.option(
     "--width", type=click.IntRange(0), metavar="N", help="Columns, 0 for any.  [default: the terminal's]"
 )
-@click.option(
-    "--ansi", type=click.Choice(("auto", "always", "never")), default="auto", show_default=True,
-    help="Colour, and links on source lines; NO_COLOR turns auto off.",
-)  # fmt: skip
+@ansi_option("Colour, and links on source lines")
 def show(
     reference: str,
     value: str | None,

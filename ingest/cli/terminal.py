@@ -8,13 +8,16 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
 from ingest.cli.interrupts import Interrupts
 from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
 from ingest.errors import DatabaseLocked, ExitCode, XbufError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class _Label(click.ParamType[tuple[str, str]]):
@@ -31,7 +34,6 @@ class _Label(click.ParamType[tuple[str, str]]):
 
 LABEL: Final = _Label()
 
-
 DATABASE_OPTION = click.option(
     "--db",
     "database",
@@ -43,13 +45,39 @@ DATABASE_OPTION = click.option(
     help="DuckDB file.",
 )
 
-TOP_OPTION = click.option(
-    "--top",
-    type=click.IntRange(0),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Rows to show; 0 for all.",
+
+def top_option(default: int = 20, what: str = "Rows to show; 0 for all.") -> Callable[[_Command], _Command]:
+    """Add `--top N`, of which 0 means all."""
+    return click.option(
+        "--top", type=click.IntRange(0), default=default, show_default=True, metavar="N", help=what
+    )
+
+
+def label_option(what: str) -> Callable[[_Command], _Command]:
+    """Add `--label KEY=VALUE`, any number of times; the command gets pairs as `labels`."""
+    return click.option("--label", "labels", multiple=True, type=LABEL, metavar="KEY=VALUE", help=what)
+
+
+def format_option(*formats: str, what: str | None = None) -> Callable[[_Command], _Command]:
+    """Add `--format`, which the command gets as `format_`; the first format is the default."""
+    return click.option(
+        "--format", "format_", type=click.Choice(formats), default=formats[0], show_default=True, help=what
+    )
+
+
+def ansi_option(what: str) -> Callable[[_Command], _Command]:
+    """Add `--ansi`; see `ingest.cli.answer.terminal_style`."""
+    return click.option(
+        "--ansi",
+        type=click.Choice(("auto", "always", "never")),
+        default="auto",
+        show_default=True,
+        help=f"{what}; NO_COLOR turns auto off.",
+    )
+
+
+PAGE_WIDTH_OPTION = click.option(
+    "--width", type=click.IntRange(60), metavar="N", help="Columns.  [default: the terminal's]"
 )
 
 JOBS_OPTION = click.option(

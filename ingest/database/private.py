@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
 from ingest.errors import DatabaseError
 
-__all__ = ["is_own_folder", "make_private_folder", "require_private_folder"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["is_own_folder", "make_private_folder", "replace_text", "require_private_folder"]
 
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -72,6 +75,17 @@ def require_private_folder(path: str | os.PathLike[str]) -> bool:
             f" holds is not trusted; remove it, or if nobody else was there: chmod 700 {shown}"
         )
     return True
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file in the place of the one that is there: a kill leaves the old one or the new one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    unnamed = path.with_name(f"{path.name}.tmp")
+    unnamed.write_text(text, encoding="utf-8")
+    unnamed.replace(path)
 
 
 def is_own_folder(path: str | os.PathLike[str]) -> bool:

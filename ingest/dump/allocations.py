@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump import features
+from ingest.dump.damaged import cut_in_line, unreadable_line
 from ingest.dump.grammar import INDEX, INT, KEY, KNOWN_START, NAME, SINT
 from ingest.dump.headers import HEADER_LINE, Header, read_header
 from ingest.dump.notices import MAX_TEXT, Notices, note, unknown_line
@@ -246,24 +247,10 @@ def _walk(
             listed = len(reuse)
             found.add(features.COLOR_REUSE)
         elif not text.endswith("\n"):
-            raise DumpError(
-                "truncated",
-                "the file ends in the middle of a line; copy it again",
-                file=file,
-                line=line,
-                section="allocations",
-                text=text,
-            )
+            raise cut_in_line(file, line, "allocations", text)
         elif KNOWN_START.match(text) or _VALUE_START.match(text) or (pattern is _EMBEDDED and begun):
-            ends_here = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
-            raise DumpError(
-                "truncated" if ends_here else "bad-line",
-                "this line cannot be read here; is the file damaged?",
-                file=file,
-                line=line,
-                section="allocations",
-                text=text.rstrip("\n"),
-            )
+            is_last = pattern is _EMBEDDED and body.find("\nallocation ", at) < 0
+            raise unreadable_line(file, line, "allocations", text, is_last=is_last)
         else:
             note(notices, [unknown_line(file, line, text)])
         line += 1

@@ -6,6 +6,7 @@ import re
 from itertools import accumulate, islice
 from typing import Final, NamedTuple
 
+from ingest.dump.damaged import cut_in_line, unreadable_line
 from ingest.dump.grammar import INDEX, INT, KNOWN_START, LINES, NAME
 from ingest.dump.notices import Notices, note, unknown_line
 from ingest.dump.records import Notice, StackNode
@@ -242,28 +243,14 @@ def _without_unknown(
         if pattern.fullmatch(text):
             continue
         if _KNOWN_STARTS[section].match(text) or KNOWN_START.match(text):
-            raise DumpError(
-                "bad-line",
-                "this line cannot be read here; is the file damaged?",
-                file=file,
-                line=number,
-                section=section,
-                text=text.removesuffix("\n"),
-            )
+            raise unreadable_line(file, number, section, text)
         note(notices, [unknown_line(file, number, text)])
 
 
 def _bad_line(text: str, line: int, file: str, section: str, expected: str) -> DumpError:
     first = text.split("\n", 1)[0]
     if "\n" not in text:
-        return DumpError(
-            "truncated",
-            "the file ends in the middle of a line; copy it again",
-            file=file,
-            line=line,
-            section=section,
-            text=first,
-        )
+        return cut_in_line(file, line, section, first)
     return DumpError(
         "bad-line",
         f"expected '{expected}'; is the file damaged?",

@@ -30,7 +30,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from ingest.database.private import make_private_folder, require_private_folder
+from ingest.database.private import make_private_folder, replace_text, require_private_folder
 from ingest.database.refusals import explain
 from ingest.pipeline.labels import Labelling
 from ingest.staging.parts import Parts, is_whole
@@ -108,9 +108,7 @@ class Journal:
 
     def write(self, record: ImportRecord) -> Journal:
         """Replace the record, atomically."""
-        unnamed = self.directory / f"{_RECORD}.tmp"
-        unnamed.write_text(json.dumps(asdict(record)), encoding="utf-8")
-        unnamed.replace(self.directory / _RECORD)
+        replace_text(self.directory / _RECORD, json.dumps(asdict(record)))
         return replace(self, record=record)
 
     def remove(self) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ingest.database.private import is_own_folder, make_private_folder
+from ingest.database.private import is_own_folder, make_private_folder, replace_text
 from ingest.database.refusals import explain
 
 __all__ = ["KeptFacts"]
@@ -67,10 +67,8 @@ class KeptFacts:
             DatabaseError: the staging folder cannot be written.
         """
         make_private_folder(self._staging)
-        unnamed = self._path.with_suffix(".json.tmp")
         try:
-            unnamed.write_text(json.dumps({"version": _VERSION, self._kind: entries}), encoding="ascii")
-            unnamed.replace(self._path)
+            replace_text(self._path, json.dumps({"version": _VERSION, self._kind: entries}))
         except OSError as error:
             raise explain(str(self._staging), error) from error
         self.has_news = False

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ingest.database.private import replace_text
 from ingest.staging.at_hand import place_of
 from ingest.staging.task import Task
 
@@ -91,9 +92,7 @@ class Suspects:
         if not self._sets:
             self._path.unlink(missing_ok=True)
             return
-        unnamed = self._path.with_suffix(".tmp")
-        unnamed.write_text(json.dumps(self._sets), encoding="ascii")
-        unnamed.replace(self._path)
+        replace_text(self._path, json.dumps(self._sets))
 
 
 def _files(dump_set: DumpSet) -> _Files:
