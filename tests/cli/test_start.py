@@ -28,3 +28,13 @@ def test_the_help_imports_little_but_click(program: str, module: str) -> None:
     assert len(ours) < 15
     spared = {"asyncio", "click.shell_completion", "difflib", "duckdb", "select", "traceback"}
     assert imported & spared == set()
+
+
+def test_a_program_does_not_import_pandas_to_bind_a_parameter() -> None:
+    """DuckDB would, where it is installed."""
+    code = (
+        "import ingest.cli.entry, duckdb, sys\n"
+        "print(duckdb.execute('SELECT $1', ['bound']).fetchall(), sys.modules['pandas'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[('bound',)] None\n"
