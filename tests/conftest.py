@@ -28,7 +28,11 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to the slow run what goes over the corpus: others go over the part of it that is committed."""
     for item in items:
-        if isinstance(item, pytest.Function) and {"shared_corpus", "shared_seeds"} & set(item.fixturenames):
+        if (
+            isinstance(item, pytest.Function)
+            and {"shared_corpus", "shared_seeds"} & set(item.fixturenames)
+            and item.get_closest_marker("long") is None
+        ):
             item.add_marker(pytest.mark.slow)
 
 
