@@ -6,7 +6,6 @@ UTF-8) is repaired and reported as a notice.
 
 from __future__ import annotations
 
-import errno
 import gzip
 import hashlib
 import os
@@ -20,7 +19,7 @@ from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
 from ingest.source.limits import BOMB_BYTES, BOMB_TIMES
 from ingest.source.local import source_of
-from ingest.source.source import OpenFile, PathIn
+from ingest.source.source import OpenFile, PathIn, Unreachable, why_unreadable
 
 BLOCK_BYTES: Final = 4 << 20
 """Bytes of a block; a worker takes 70 MB for a block with many rows."""
@@ -168,7 +167,14 @@ class Content:
         except (OSError, EOFError, ValueError, zlib.error) as error:
             # gzip: BadGzipFile, EOFError and zlib.error; pyarrow: ArrowInvalid, a ValueError.
             message = f"cannot be read: {error}; copy the file again"
+            if isinstance(error, OSError) and error.errno is not None and isinstance(self.path, PathIn):
+                message = why_unreadable(error)
             raise DumpError("unreadable", message, file=self.path) from error
+
+
+def is_unreachable(error: DumpError) -> bool:
+    """Say whether a file was not read for a reason that another import may not meet."""
+    return isinstance(error.__cause__, Unreachable)
 
 
 class BlockReader:
@@ -308,7 +314,7 @@ def read_range(part: FileRange) -> str:
     try:
         data = source_of(part.path).read_range(part.path, part.offset, part.length)
     except OSError as error:
-        raise DumpError("unreadable", _why_unreadable(error), file=part.path) from error
+        raise DumpError("unreadable", why_unreadable(error), file=part.path) from error
     if len(data) != part.length:
         raise DumpError("unreadable", "the file became shorter while it was read", file=part.path)
     return data.decode(errors="backslashreplace")
@@ -319,17 +325,9 @@ def _open(path: str) -> OpenFile:
     try:
         return source_of(path).open(path, path.found if isinstance(path, PathIn) else None)
     except OSError as error:
-        raise DumpError("unreadable", _why_unreadable(error), file=path) from error
+        raise DumpError("unreadable", why_unreadable(error), file=path) from error
     except ValueError as error:  # a NUL in the name
         raise DumpError("unreadable", f"cannot be read: {error}", file=path) from error
-
-
-def _why_unreadable(error: OSError) -> str:
-    if error.errno is None:
-        return f"{error}; leave it out"
-    if error.errno == errno.ELOOP:
-        return "is a link now, or lies behind one; import it again"
-    return f"cannot be read: {error.strerror}; change its permissions or leave it out"
 
 
 def _compression(start: bytes) -> str | None:

@@ -18,7 +18,7 @@ from ingest.source.archive import START_BYTES, ArchiveFiles, Listing, list_archi
 from ingest.source.kinds import is_archive, is_url
 from ingest.source.local import source_of, status_of, without_links
 from ingest.source.objects import AtUrl, look_up, require_obstore, start_of
-from ingest.source.source import PathIn, Source, Status
+from ingest.source.source import PathIn, Source, Status, why_unreadable
 from ingest.source.walk import DamagedArchive
 
 __all__ = ["Elsewhere", "Listings"]
@@ -40,7 +40,8 @@ class _Entry(NamedTuple):
 
     name: str
     status: Status
-    start: bytes | None
+    start: bytes | OSError | None
+    """First bytes, or why they could not be read; None where they were not wanted, or it is gone."""
 
 
 @dataclass(slots=True)
@@ -64,7 +65,10 @@ class _ListedFolder:
         return entry.status
 
     def start(self, name: str, size: int) -> bytes | None:
-        return self.entries[name].start
+        start = self.entries[name].start
+        if isinstance(start, OSError):
+            raise start
+        return start
 
 
 class Elsewhere:
@@ -141,8 +145,10 @@ class Elsewhere:
             try:
                 listing = self._list(archive)
             except (DamagedArchive, OSError) as error:
-                why = error.strerror if isinstance(error, OSError) and error.strerror else error
-                self._problem(archive, f"cannot be read as an archive: {display(str(why))}; copy it again")
+                why = f"cannot be read as an archive: {display(str(error))}; copy it again"
+                if isinstance(error, OSError) and error.errno is not None:
+                    why = why_unreadable(error)
+                self._problem(archive, why)
                 return
             self._listings.put(archive, version, listing)
         for name, why in listing.problems:
@@ -181,7 +187,7 @@ class _Survey(NamedTuple):
 
     is_file: bool
     files: dict[str, Status]
-    starts: dict[str, bytes]
+    starts: dict[str, bytes | OSError]
 
 
 def _survey(source: AtUrl, key: str) -> Iterator[_Survey]:

@@ -18,7 +18,7 @@ from ingest.dump.names import (
 )
 from ingest.dump.sets import DumpSet, Link, Member
 from ingest.errors import DumpError
-from ingest.source.source import Entry, Folder
+from ingest.source.source import Entry, Folder, why_unreadable
 
 __all__ = ["PROFILE", "Grouping"]
 
@@ -224,9 +224,7 @@ class Grouping(Generic[E]):
         try:
             start = self._folder.start(name, _SNIFF_BYTES)
         except OSError as error:
-            self._problem(
-                name, f"cannot be opened: {error.strerror or error}; change its permissions or leave it out"
-            )
+            self._problem(name, why_unreadable(error, "cannot be opened"))
             return None
         if start is None:
             return None

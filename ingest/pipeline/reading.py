@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
@@ -16,13 +16,14 @@ from ingest.events import Event, SetRejected
 from ingest.pipeline.journal import ImportRecord, Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
-from ingest.source.local import status_of
+from ingest.source.local import source_of, status_of
 from ingest.staging.at_hand import AtHand
 from ingest.staging.task import Rejected, Staged, Task
 from ingest.staging.workers import give_up, stage_alone, stage_tasks
 
 if TYPE_CHECKING:
     from ingest.dump.sets import Member
+    from ingest.source.source import Status
 
 __all__ = ["Outcome", "read_tasks", "reading_failed", "set_names", "set_rejected"]
 
@@ -118,7 +119,7 @@ def read_tasks(
         meanwhile = _nothing
     if outcome.unfinished:
         time.sleep(RETRY_SECONDS)
-        again, outcome.unfinished = [_found_again(task) for task in outcome.unfinished], []
+        again, outcome.unfinished = _found_again(outcome.unfinished), []
         done -= len(again)
         for group in _groups(again):
             for count, staged in stage_tasks(group, parts, jobs):
@@ -148,16 +149,36 @@ def _nothing() -> None:
     pass
 
 
-def _found_again(task: Task) -> Task:
-    """Return the task with its files as they are now."""
-    members = []
-    for member in task.dump_set.members:
-        status = None
-        with suppress(OSError):
-            status = status_of(task.dump_set.path(member))
-        # Where it is gone, or must not be looked at, staging it again will say so.
-        members.append(member if status is None else member._replace(**status._asdict()))
-    return replace(task, dump_set=task.dump_set._replace(members=tuple(members)))
+def _found_again(tasks: Sequence[Task]) -> list[Task]:
+    """Return tasks with their files as they are now."""
+    paths = [[task.dump_set.path(member) for member in task.dump_set.members] for task in tasks]
+    flat = list(chain.from_iterable(paths))
+    far = [path for path in flat if source_of(path).is_far]
+    found = {path: _status(path) for path in flat if not source_of(path).is_far}
+    if far:
+        from ingest.source.apart import apart
+
+        found |= dict(zip(far, apart(_statuses, far, what=far[0], deadline=None), strict=True))
+    again = []
+    for task, its_paths in zip(tasks, paths, strict=True):
+        members = []
+        for member, path in zip(task.dump_set.members, its_paths, strict=True):
+            status = found[path]
+            # Where it is gone, or must not be looked at, staging it again will say so.
+            members.append(member if status is None else member._replace(**status._asdict()))
+        again.append(replace(task, dump_set=task.dump_set._replace(members=tuple(members))))
+    return again
+
+
+def _statuses(paths: Sequence[str]) -> Iterator[Status | None]:
+    yield from map(_status, paths)
+
+
+def _status(path: str) -> Status | None:
+    try:
+        return status_of(path)
+    except OSError:
+        return None
 
 
 def reading_failed(target: str, error: OSError) -> XbufError:

@@ -16,7 +16,7 @@ from typing import Final
 from ingest.source.apart import apart
 from ingest.source.archive import ArchiveFiles, Packed, PackedFiles, read_members
 from ingest.source.objects import AtUrl
-from ingest.source.source import PathIn
+from ingest.source.source import PathIn, Unreachable
 from ingest.source.walk import DamagedArchive
 from ingest.staging.task import Task
 
@@ -33,13 +33,13 @@ class _Set:
     task: Task
     missing: set[str]
     """Files that have not passed by yet."""
-    held: dict[str, Packed] = field(default_factory=dict)
-    """Content by path."""
+    held: dict[str, Packed | OSError] = field(default_factory=dict)
+    """Content by path, or why it could not be read."""
 
     @property
     def held_bytes(self) -> int:
         """Memory for it."""
-        return sum(len(packed.data) for packed in self.held.values())
+        return sum(len(one.data) for one in self.held.values() if isinstance(one, Packed))
 
     def with_content(self) -> Task:
         """Return the task with its files in memory."""
@@ -86,6 +86,7 @@ def _pass(source: ArchiveFiles, tasks: Sequence[Task], put_off: list[Task]) -> I
     of_name = {name: one for one in sets for name in one.missing}
     done: list[_Set] = []
     held = 0
+    failure: OSError | None = None
     try:
         for name, packed in _members(source, frozenset(of_name)):
             one = of_name.get(name)
@@ -108,10 +109,18 @@ def _pass(source: ArchiveFiles, tasks: Sequence[Task], put_off: list[Task]) -> I
                 last.held.clear()
                 last.missing.clear()
                 put_off.append(last.task)
+    except (Unreachable, PermissionError) as error:
+        failure = error
     except (DamagedArchive, OSError):
         pass  # it has changed since it was listed: what is not complete is found to be so by its reader
     rest = [one.with_content() for one in done]
-    rest += [one.task for one in sets if one.missing]
+    for one in sets:
+        if one.missing and failure is not None:
+            # Said of each: their readers would go through the archive up to there, one after the other.
+            one.held |= dict.fromkeys((f"{source.archive}/{name}" for name in one.missing), failure)
+            rest.append(one.with_content())
+        elif one.missing:
+            rest.append(one.task)
     if rest:
         yield _in_order(rest)
 

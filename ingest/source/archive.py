@@ -232,20 +232,20 @@ class ArchiveFiles:
 
 
 class PackedFiles:
-    """Files whose content is in memory."""
+    """Files whose content is in memory, or why it is not there."""
 
     is_far = False
     rereads_ranges = False
 
-    def __init__(self, files: Mapping[str, Packed]) -> None:
-        """Take the content by path."""
+    def __init__(self, files: Mapping[str, Packed | OSError]) -> None:
+        """Take the content by path, or what whoever opens the file is to meet."""
         self._files = dict(files)
 
     def open(self, path: str, found: Status | None) -> OpenFile:
         """Open a file.
 
         Raises:
-            FileNotFoundError: it is not there.
+            OSError: it is not there, or what was given in place of its content.
         """
         packed = self._packed(path)
         return OpenFile(packed.open(), packed.size)
@@ -263,7 +263,10 @@ class PackedFiles:
     def _packed(self, path: str) -> Packed:
         if path not in self._files:
             raise FileNotFoundError(errno.ENOENT, "is not there any more", path)
-        return self._files[path]
+        found = self._files[path]
+        if isinstance(found, OSError):
+            raise found
+        return found
 
 
 def _walk(path: str) -> Iterator[Walked]:

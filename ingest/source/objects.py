@@ -1,7 +1,7 @@
 """Read object stores (s3, gs, az) and web servers by obstore, which is imported when a URL is given.
 
-Each file is read in the version that was listed (`If-Match`), each request is tried again when the store
-fails, and no message has a word of the library's own: these quote URLs with their signatures.
+Each file is read in the version that was listed (`If-Match`), and each request is tried again when it fails.
+A file that fails all the same is that file's trouble as long as the store answers something else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import errno
 import io
 import os
 import random
-import re
 import shlex
 import sys
 import time
@@ -20,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -28,12 +27,13 @@ from ingest.errors import SourceError
 from ingest.source.address import Address
 from ingest.source.apart import late
 from ingest.source.kinds import is_archive
-from ingest.source.source import OpenFile, Status
+from ingest.source.refusal import Refusal, refusal_of
+from ingest.source.source import OpenFile, Status, Unreachable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["INSTALL", "AtUrl", "Objects", "look_up", "require_obstore", "start_of"]
+__all__ = ["INSTALL", "AtUrl", "Objects", "look_up", "require_obstore", "start_of", "version_of"]
 
 INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'obstore>=0.12,<0.13'"
 """As the extra `remote` has it, and into the environment of xbuf."""
@@ -48,9 +48,11 @@ RANGE_BYTES: Final = 4 << 20
 AT_ONCE: Final = 16
 """Requests of one process at the same time."""
 _PAGE: Final = 1000
+_WEAK: Final = "W/"
+"""Start of etags by which no version can be asked for: `If-Match` never matches them (RFC 9110, 13.1.1)."""
+_DENIED: Final = "permission denied; look at the credentials of this process"
 
 _T = TypeVar("_T")
-_STATUS: Final = re.compile(r"\bstatus(?: code)?:? (\d{3})\b")
 
 
 def require_obstore() -> None:
@@ -89,6 +91,11 @@ class AtUrl:
         """Every reading is a request."""
         return False
 
+    @property
+    def is_web(self) -> bool:
+        """It is a web server, which lists nothing."""
+        return self.address.scheme in ("http", "https")
+
     def key_of(self, path: str) -> str:
         """Return the key of a file, given as it may be shown."""
         return path[len(self.address.root) + 1 :]
@@ -107,10 +114,10 @@ class AtUrl:
         import obstore
 
         try:
-            meta = self._ask(path, lambda store: obstore.head(store, self.key_of(path)))
+            meta = self._ask_for(path, lambda store: obstore.head(store, self.key_of(path)))
         except FileNotFoundError:
             return None
-        return _status(meta)
+        return version_of(meta)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return some bytes of a file."""
@@ -126,7 +133,7 @@ class AtUrl:
         import obstore
 
         options: dict[str, Any] = {}
-        if found is not None and found.etag is not None:
+        if found is not None and found.etag is not None and not found.etag.startswith(_WEAK):
             options["if_match"] = found.etag
         is_whole = found is not None and (start, end) == (0, found.size)
         if not is_whole:
@@ -134,19 +141,58 @@ class AtUrl:
 
         def read(store: ObjectStore) -> bytes:
             result = obstore.get(store, self.key_of(path), options=options)
-            if found is not None and (result.meta["size"], result.meta["e_tag"]) != (found.size, found.etag):
-                raise _Stale
+            version = version_of(result.meta)
+            if found is not None and (version.size, version.etag) != (found.size, found.etag):
+                raise _Refused(Refusal("stale", "is another version than was listed"))
             data = bytes(result.bytes())
             if len(data) != end - start:
-                raise _Short
+                raise _Refused(Refusal("failed", "the answer ends too early"))
             return data
 
-        data = self._ask(path, read) if end > start else b""
+        data = self._ask_for(path, read) if end > start else b""
         self.heard()
         return data
 
+    def _ask_for(self, path: str, request: Callable[[ObjectStore], _T]) -> _T:
+        """Do a request for one file; where it fails, find out whether the store is away.
+
+        Raises:
+            SourceError: it is, or it refuses now what it allowed before.
+            OSError: as `_ask`.
+        """
+        try:
+            return self._ask(path, request)
+        except (Unreachable, PermissionError) as error:
+            self._require_store(path, error)
+            raise
+
+    def _require_store(self, path: str, error: OSError) -> None:
+        """Raise SourceError unless the store answers, asked for something that costs little."""
+        try:
+            self._attempt(self.address.root, partial(_look, is_web=self.is_web))
+        except _Refused as refused:
+            kind, words = refused.refusal
+            if kind == "failed":
+                raise SourceError(
+                    f"{path}: {error.strerror}; {self.address.root} does not answer either ({words}): run"
+                    " again when it does"
+                ) from None
+            if kind == "denied" and not self.is_web:
+                raise SourceError(f"{path}: {_DENIED}") from None
+
     def _ask(self, what: str, request: Callable[[ObjectStore], _T]) -> _T:
-        """Do a request, again and again while the store fails."""
+        """Do a request, again and again while it fails.
+
+        Raises:
+            OSError: as `ingest.source.source.Source` says.
+            SourceError: the time is up, or the server cannot do what all reading needs.
+        """
+        try:
+            return self._attempt(what, request)
+        except _Refused as refused:
+            raise _error_of(refused.refusal, what) from None
+
+    def _attempt(self, what: str, request: Callable[[ObjectStore], _T]) -> _T:
         store = _store(self.address, os.getpid())
         pause = FIRST_PAUSE
         for trial in range(1, TRIALS + 1):
@@ -155,11 +201,14 @@ class AtUrl:
             try:
                 return request(store)
             except Exception as error:
-                reason = _reason(error, what)
+                refused = error if isinstance(error, _Refused) else _Refused(refusal_of(error))
+            if refused.refusal.kind != "failed":
+                break
+            self.heard()
             if trial < TRIALS:
                 time.sleep(pause * random.uniform(1, 1.5))
                 pause *= 2
-        raise SourceError(f"{what}: cannot be read after {TRIALS} trials: {reason}; run again when it can")
+        raise refused from None
 
 
 class Objects(NamedTuple):
@@ -187,13 +236,15 @@ def look_up(source: AtUrl, key: str) -> Objects:
             status = source.status(shown)
             if status is not None:
                 return Objects((*_next_to(source, key, shown), (key, status)), True)
-        if source.address.scheme in ("http", "https"):
+        if source.is_web:
             if key.endswith("/") or not key:
                 raise SourceError(f"{shown}: a web server lists no files; name an archive, or a file")
             raise FileNotFoundError(shown)
         files = _list(source, key.rstrip("/"), shown)
     except PermissionError:
-        raise SourceError(f"{shown}: permission denied; look at the credentials of this process") from None
+        raise SourceError(f"{shown}: {_DENIED}") from None
+    except Unreachable as error:
+        raise SourceError(f"{shown}: {error.strerror}; run again when it can") from None
     if not files:
         raise FileNotFoundError(shown)
     return Objects(tuple(files), False)
@@ -203,25 +254,27 @@ def _next_to(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
     """List the files in the folder of a file, as far as the place lists any."""
     import obstore
 
-    if source.address.scheme in ("http", "https") or is_archive(key):
+    if source.is_web or is_archive(key):
         return []
     folder = key.rpartition("/")[0] or None
     with suppress(PermissionError):
         found = source._ask(shown, lambda store: obstore.list_with_delimiter(store, folder))
-        return [(meta["path"], _status(meta)) for meta in found["objects"]]
+        return [(meta["path"], version_of(meta)) for meta in found["objects"]]
     return []
 
 
-def start_of(source: AtUrl, wanted: list[tuple[str, Status]], size: int) -> Iterator[tuple[str, bytes]]:
-    """Yield key and first bytes of files, those that can be read."""
+def start_of(
+    source: AtUrl, wanted: list[tuple[str, Status]], size: int
+) -> Iterator[tuple[str, bytes | OSError]]:
+    """Yield key and first bytes of files, or why they cannot be read; nothing of what has just changed."""
 
-    def start(one: tuple[str, Status]) -> tuple[str, bytes] | None:
+    def start(one: tuple[str, Status]) -> tuple[str, bytes | OSError] | None:
         key, status = one
         try:
             path = f"{source.address.root}/{key}"
             return key, source.read_version(path, status, 0, min(size, status.size))
-        except OSError:
-            return None
+        except OSError as error:
+            return None if error.errno in (errno.ENOENT, errno.ESTALE) else (key, error)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         yield from (found for found in threads.map(start, wanted) if found is not None)
@@ -234,13 +287,13 @@ def _list(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
     def below(prefix: str) -> list[tuple[str, Status]]:
         def request(store: ObjectStore) -> list[tuple[str, Status]]:
             pages = obstore.list(store, prefix or None, chunk_size=_PAGE)
-            return [(meta["path"], _status(meta)) for page in pages for meta in page]
+            return [(meta["path"], version_of(meta)) for page in pages for meta in page]
 
         return source._ask(shown, request)
 
     try:
         top = source._ask(shown, lambda store: obstore.list_with_delimiter(store, key or None))
-        files = [(meta["path"], _status(meta)) for meta in top["objects"]]
+        files = [(meta["path"], version_of(meta)) for meta in top["objects"]]
         with ThreadPoolExecutor(AT_ONCE) as threads:
             for found in threads.map(below, top["common_prefixes"]):
                 files += found
@@ -249,12 +302,12 @@ def _list(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
     return files
 
 
-class _Short(Exception):
-    """A body ended before its time."""
+class _Refused(Exception):
+    """A request was refused, or failed for good."""
 
-
-class _Stale(Exception):
-    """The answer is of another version than the one asked for."""
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.words)
+        self.refusal = refusal
 
 
 class _Ranges(io.RawIOBase):
@@ -300,10 +353,28 @@ class _Ranges(io.RawIOBase):
         return len(data)
 
 
-def _status(meta: Any) -> Status:
+def version_of(meta: Any) -> Status:
+    """Return the version of a file from what obstore says of it, the same from a listing as from an answer.
+
+    Azure lists etags without the quotes that answers have; Google and MinIO list milliseconds where answers
+    have seconds.
+    """
     modified: datetime = meta["last_modified"]
     since = modified - datetime(1970, 1, 1, tzinfo=UTC)
-    return Status(meta["size"], since // timedelta(microseconds=1) * 1000, meta["e_tag"])
+    etag: str | None = meta["e_tag"]
+    if etag is not None and not etag.startswith(('"', _WEAK)):
+        etag = f'"{etag}"'
+    return Status(meta["size"], since // timedelta(seconds=1) * 1_000_000_000, etag)
+
+
+def _look(store: ObjectStore, *, is_web: bool) -> None:
+    """Ask a store for something that costs little: a page of a listing, or the root of a web server."""
+    import obstore
+
+    if is_web:
+        obstore.head(store, "")
+    else:
+        next(iter(obstore.list(store, chunk_size=1)), None)
 
 
 @cache
@@ -334,46 +405,18 @@ def _store(address: Address, _: int) -> ObjectStore:
         raise SourceError(f"{address.root}: cannot be used: {type(error).__name__}") from None
 
 
-def _reason(error: Exception, what: str) -> str:
-    """Say in words of our own why a request failed, or raise what another trial would meet as well."""
-    import obstore.exceptions as known
-
-    if isinstance(error, _Short):
-        return "the answer ends too early"
-    text = str(error)
-    found = _STATUS.search(text)
-    status = int(found[1]) if found else 0
-    if status == 404 or isinstance(error, known.NotFoundError | FileNotFoundError):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), what) from None
-    is_refused = isinstance(error, known.PermissionDeniedError | known.UnauthenticatedError | PermissionError)
-    if status in (401, 403) or is_refused:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what) from None
-    if status == 412 or isinstance(error, known.PreconditionError | _Stale):
-        raise OSError(errno.ESTALE, "is another version than was listed", what) from None
-    if isinstance(error, known.NotSupportedError):
-        raise SourceError(f"{what}: the server does not give parts of files; download it first") from None
-    if status in _FINAL:
-        raise SourceError(f"{what}: the server answers {status}") from None
-    if status:
-        return f"the server answers {status}"
-    for word, reason in _WORDS.items():
-        if word in text.lower():
-            return reason
-    return f"the request failed ({type(error).__name__})"
-
-
-_FINAL: Final = frozenset(range(400, 500)) - {408, 425, 429}
-"""Answers that another trial would not change."""
-_WORDS: Final = {
-    "dns": "the name of the host is not known",
-    "certificate": "its certificate is not valid",
-    "refused": "the connection is refused",
-    "timed out": "it does not answer in time",
-    "reset": "the connection is cut off",
-    "closed before": "the connection is cut off",
-    "incomplete": "the connection is cut off",
-    "credential": "there are no credentials for it",
-    "error sending request": "it cannot be reached",
-    "error decoding response": "the connection is cut off",
-}
-"""What the library's messages may hold, with words of our own."""
+def _error_of(refusal: Refusal, what: str) -> Exception:
+    """Return the error of a file whose request was refused, or failed for good."""
+    match refusal.kind:
+        case "gone":
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), what)
+        case "denied":
+            return PermissionError(errno.EACCES, os.strerror(errno.EACCES), what)
+        case "stale":
+            return OSError(errno.ESTALE, refusal.words, what)
+        case "no ranges":
+            return SourceError(f"{what}: {refusal.words}; download it first")
+        case "failed":
+            return Unreachable(errno.EIO, f"cannot be read after {TRIALS} trials: {refusal.words}", str(what))
+        case _:
+            return Unreachable(errno.EIO, f"cannot be read: {refusal.words}", str(what))

@@ -6,10 +6,11 @@ other source: as text it is what may be shown and stored, and it carries what op
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping, Sequence
 from typing import IO, NamedTuple, Protocol, TypeVar
 
-__all__ = ["Entry", "Folder", "OpenFile", "PathIn", "Source", "Status"]
+__all__ = ["Entry", "Folder", "OpenFile", "PathIn", "Source", "Status", "Unreachable", "why_unreadable"]
 
 _E = TypeVar("_E", bound="Entry")
 
@@ -23,6 +24,30 @@ class Status(NamedTuple):
     """When it was modified, ns since 1970."""
     etag: str | None = None
     """Version of the content as its source names it; None where it has no such thing."""
+
+
+class Unreachable(OSError):
+    """A file cannot be read now, after all trials, though its store answers; another import may read it."""
+
+
+def why_unreadable(error: OSError, failure: str = "cannot be read") -> str:
+    """Say why a file could not be read, and what helps.
+
+    Args:
+        error: as a source raises it.
+        failure: what could not be done.
+    """
+    match error:
+        case Unreachable():
+            return f"{error.strerror}; the next import tries again"
+        case OSError(errno=None):
+            return f"{error}; leave it out"
+        case OSError(errno=errno.ESTALE):
+            return f"{error.strerror}; import it again"
+        case OSError(errno=errno.ELOOP):
+            return "is a link now, or lies behind one; import it again"
+        case _:
+            return f"{failure}: {error.strerror}; change its permissions or leave it out"
 
 
 class OpenFile(NamedTuple):
@@ -74,8 +99,8 @@ class Source(Protocol):
     """Where files lie. It may be sent to another process.
 
     All that it raises for one file is an OSError: FileNotFoundError where it is gone, ESTALE where it is
-    another version than the one asked for, PermissionError; without an errno, a sentence that says it all. A
-    source that is of no use any more raises `ingest.errors.SourceError`.
+    another version than the one asked for, PermissionError, Unreachable; without an errno, a sentence that
+    says it all. A source that is of no use any more raises `ingest.errors.SourceError`.
     """
 
     @property

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final
 
 from ingest.dump.sets import DumpSet
+from ingest.source.source import Unreachable
 from ingest.staging.at_hand import reading, still_reading
 from ingest.staging.task import Task
 
@@ -34,7 +35,7 @@ def is_far(dump_set: DumpSet) -> bool:
 def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Iterator[Task]:
     """Yield the tasks in their order, those at URLs with their files in memory.
 
-    Large ones are read where they lie. So is what could not be fetched: its reader meets that again.
+    Large ones are read where they lie. So are those with files that have changed.
 
     Raises:
         SourceError: the store is away, or the time is up.
@@ -56,6 +57,7 @@ def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Itera
                 return task, []
             if is_large(dump_set):
                 return _heard(task), []
+            dump_set = _heard(task).dump_set
             return task, [threads.submit(_content, dump_set.path(one)) for one in dump_set.members]
 
         begun = deque(map(begin, [first, *islice(todo, AHEAD)]))
@@ -90,12 +92,16 @@ def _heard(task: Task) -> Task:
 def _with_content(task: Task, futures: list[Future[bytes]]) -> Task:
     from ingest.source.archive import Packed, PackedFiles
 
-    files = {}
+    files: dict[str, Packed | OSError] = {}
     dump_set = task.dump_set
     for member, future in zip(dump_set.members, futures, strict=True):
+        path = os.path.join(dump_set.directory, member.file_name)
         try:
             data = future.result()
+        except (Unreachable, PermissionError) as error:
+            files[path] = error
         except OSError:
             return task
-        files[os.path.join(dump_set.directory, member.file_name)] = Packed(data, len(data))
+        else:
+            files[path] = Packed(data, len(data))
     return replace(task, dump_set=dump_set._replace(source=PackedFiles(files)))

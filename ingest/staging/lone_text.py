@@ -13,7 +13,7 @@ from copy import copy, deepcopy
 from dataclasses import fields
 from typing import Final
 
-from ingest.dump.content import TooMuchText
+from ingest.dump.content import TooMuchText, is_unreachable
 from ingest.dump.driver import Driver
 from ingest.dump.lists import Lists
 from ingest.dump.locate import locate
@@ -53,6 +53,8 @@ def add_lone_texts(dump: ParsedDump, proto: HloProto, paths: Mapping[str, str]) 
         try:
             _add(whole, proto, role, file, paths["proto"])
         except DumpError as error:
+            if is_unreachable(error):
+                raise
             locate(error, [file])
             reason = f"is left out, and the protobuf is loaded without it: {error.message}"
             note(dump.notices, [Notice(error.file, error.line, error.kind, reason, error.text)])

@@ -1,6 +1,7 @@
 """The sidecar files of a dump, as far as they were read: HLO text and protobuf.
 
-A sidecar file never costs the dump: what cannot be read of it becomes a notice.
+A sidecar file never costs the dump: what cannot be read of it becomes a notice. But where its store may give
+it to another import, the dump waits for that: loaded without it, it would not be read again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from ingest.dump import features
 from ingest.dump.check import check_bounds, check_headers, check_numbers, check_unique
+from ingest.dump.content import is_unreachable
 from ingest.dump.entry import entry_parameters
 from ingest.dump.headers import Attributes, Header
 from ingest.dump.notices import MAX_TEXT
@@ -122,6 +124,9 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
     Args:
         paths: where each member lies, by role; those of other roles are passed over.
         derive_lifetimes: also what `ingest.staging.implied` takes.
+
+    Raises:
+        DumpError: a file cannot be read now, and maybe by the next import.
     """
     if not paths.keys() & set(ROLES):
         return NO_SIDECARS
@@ -139,6 +144,8 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
                 path, budget=budget, with_places=derive_lifetimes, derive_lifetimes=derive_lifetimes
             )
         except DumpError as error:
+            if is_unreachable(error):
+                raise
             notices.append(_unread(path, error))
     if "hlo" in paths:
         from ingest.hlo.text import hash_hlo_text, read_hlo_text  # 15 ms
@@ -150,6 +157,8 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
             else:
                 sha256["hlo"] = hash_hlo_text(path)
         except DumpError as error:
+            if is_unreachable(error):
+                raise
             notices.append(_unread(path, error))
     return sidecars_of(text, proto, notices, sha256)
 

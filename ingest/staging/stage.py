@@ -204,10 +204,7 @@ def parse_unless_unfinished(
     try:
         parsed = parse(task.dump_set)
     except DumpError as error:
-        if _is_gone(task.dump_set):
-            result.rejected.append(reject(error))
-            return None
-        if _is_refused(error):
+        if _is_refused(error) or _is_gone(task.dump_set):
             result.rejected.append(reject(error))
             return None
         newest = max(member.mtime_ns for member in task.dump_set.members) / 1e9
@@ -302,10 +299,13 @@ def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool
     """Read the sidecar files of a dump; their notices and hashes go to the dump's.
 
     Where xbuf fails on them, the dump still loads.
+
+    Raises:
+        DumpError: as `read_sidecars`.
     """
     try:
         sidecars = read_sidecars(dump_set.paths(), derive_lifetimes=derive_lifetimes)
-    except SourceError:
+    except (SourceError, DumpError):
         raise
     except Exception as error:
         failure = internal(dump_set, error)

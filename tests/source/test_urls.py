@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from ingest.pipeline.importer import import_dumps
 from ingest.source.address import parse_url
 from ingest.source.apart import apart
 from ingest.source.kinds import place_of, without_secrets
-from ingest.source.objects import AtUrl
+from ingest.source.objects import AtUrl, version_of
+from ingest.source.source import Unreachable
 from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip
 from tests.support.web import web_server
 
@@ -137,8 +139,9 @@ def test_a_file_is_read_whole_whatever_fails_in_between(faults: str, folder: Pat
 @pytest.mark.parametrize(
     ("faults", "error", "message"),
     [
-        ("ok,503", SourceError, "cannot be read after 2 trials: the server answers 503"),
-        ("ok,cut", SourceError, "cannot be read after 2 trials: the connection is cut off"),
+        ("ok,503", SourceError, "the server answers 503; .* does not answer either"),
+        ("ok,cut", Unreachable, "cannot be read after 2 trials: the connection is cut off"),
+        ("ok,400", Unreachable, "cannot be read: the server answers 400"),
         ("ok,403", PermissionError, "Permission denied"),
         ("ok,stale", OSError, "another version than was listed"),
     ],
@@ -154,6 +157,53 @@ def test_what_keeps_failing_is_said_in_a_line_without_secrets(
             read(where, trials=2)
     assert SECRET not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have two trials and no pause between them, also in the processes that read."""
+    monkeypatch.setattr("ingest.source.objects.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("ingest.source.objects.TRIALS", 2)
+
+
+@pytest.mark.usefixtures("quick")
+def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp_path: Path) -> None:
+    """The store answers otherwise. A sidecar file is no reason to load its dump without it for ever."""
+    pytest.importorskip("obstore")
+    name = "module_{:04}.jit_f.cpu_after_optimizations"
+    faults = {"0001": "500:4", "0002": "cut:4", "0003": "reset:4", "0004": "403:2"}
+    for number in range(6):
+        (tmp_path / f"{name.format(number)}-buffer-assignment.txt").write_bytes(DUMP)
+    hlo = f"{name.format(5)}.txt"
+    (tmp_path / hlo).write_bytes(b"HloModule jit_f\n")
+    faults[hlo] = "500:4"
+    given = ",".join(f"{part}={fault}" for part, fault in faults.items())
+    database = tmp_path / "xbuf.duckdb"
+    with web_server(tmp_path, given) as url:
+        urls = [f"{url}/{path.name}" for path in sorted(tmp_path.glob("module*"))]
+        summary = import_dumps(urls, database, jobs=2)
+        assert (summary.status, summary.loaded, summary.rejected) == ("rejects", 1, 5)
+        why = {one.file.removeprefix(f"{url}/")[:11]: one.message for one in summary.rejects}
+        again = "the next import tries again"
+        assert why.pop("module_0003").startswith("cannot be read after 2 trials: ")  # as the kernel says it
+        assert why == {
+            "module_0001": f"cannot be read after 2 trials: the server answers 500; {again}",
+            "module_0002": f"cannot be read after 2 trials: the connection is cut off; {again}",
+            "module_0004": "cannot be read: Permission denied; change its permissions or leave it out",
+            "module_0005": f"cannot be read after 2 trials: the server answers 500; {again}",
+        }
+        assert hlo in next(one.file for one in summary.rejects if "_0005" in one.file)
+        summary = import_dumps(urls, database, jobs=2)
+        assert (summary.status, summary.loaded, summary.unchanged) == ("ok", 5, 1)
+
+
+def test_a_version_is_the_same_from_a_listing_as_from_an_answer() -> None:
+    """Azure lists etags without their quotes, Google milliseconds."""
+    modified = datetime(2026, 11, 22, 2, 27, 4, tzinfo=UTC)
+    answer = {"size": 11, "e_tag": '"0x1C"', "last_modified": modified}
+    listed = {"size": 11, "e_tag": "0x1C", "last_modified": modified + timedelta(milliseconds=631)}
+    assert version_of(listed) == version_of(answer)
+    assert version_of({**answer, "e_tag": 'W/"1C"'}).etag == 'W/"1C"'
 
 
 def test_an_archive_at_a_url_is_imported_once_and_its_secret_kept_nowhere(

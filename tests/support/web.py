@@ -4,7 +4,8 @@
 
 It prints its port. Of the requests the first meets the first fault, the second the second, and so on from the
 start again: `ok`; `503`; `reset`, a connection that is reset; `cut`, half of a body; `slow`, a body in drops;
-`403`; `stale`, another ETag with every answer. LOG takes a line a request.
+any status; `stale`, another ETag with every answer. `NAME=FAULT`, or `NAME=FAULT:3`, is what each GET, or the
+first three, meet whose path holds NAME. LOG takes a line a request.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     place: str
     faults: Iterator[str]
+    of_names: dict[str, list[str]]
     lock = threading.Lock()
     log: Path | None = None
 
@@ -48,6 +50,9 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self._forwarded() if "://" in self.place else self._of_file()
         with self.lock:
             fault = next(self.faults)
+            for name, left in self.of_names.items():
+                if self.command == "GET" and left and name in unquote(self.path):
+                    fault = left.pop()
             if self.log is not None:
                 with self.log.open("a") as log:
                     log.write(f"{self.command} {self.path} {answer.status} {len(answer.body)} {fault}\n")
@@ -92,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RD)
             return
-        if fault in ("503", "403"):
+        if fault.isdecimal():
             status, headers, body = int(fault), {}, b""
         if fault == "stale":
             headers["ETag"] = f'"{time.monotonic_ns()}"'
@@ -133,7 +138,13 @@ def main() -> None:
     """Serve until killed."""
     place, faults, *log = sys.argv[1:]
     _Handler.place = place.rstrip("/")
-    _Handler.faults = itertools.cycle(faults.split(","))
+    given = [one.partition("=") for one in faults.split(",")]
+    _Handler.faults = itertools.cycle([one for one, named, _ in given if not named] or ["ok"])
+    _Handler.of_names = {}
+    for name, named, fault in given:
+        kind, _, count = fault.partition(":")
+        if named:
+            _Handler.of_names[name] = [kind] * int(count or 1000)
     _Handler.log = Path(log[0]) if log else None
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     print(server.server_address[1], flush=True)
