@@ -1,7 +1,7 @@
 """How a lake is laid out: a Delta table for each table of a database, and what lies next to them.
 
     URL/
-        imports/ runs/ values/ …    Delta tables, one for each of `ingest.database.tables.TABLES`
+        imports/ runs/ values/ …    Delta tables, one for each of `LAKE_TABLES`
         _batches/                   batches under way (`ingest.lake.batch`)
 
 Names, columns and types are those of the file, so that a query need not know where it runs. Two things
@@ -38,8 +38,8 @@ __all__ = [
     "delta_schema",
 ]
 
-LAKE_TABLES: Final = tuple(TABLES)
-"""Names of the Delta tables; each is the folder of that name."""
+LAKE_TABLES: Final = tuple(name for name in TABLES if name != "saved_queries")
+"""Names of the Delta tables; each is the folder of that name. Queries come with whoever reads."""
 TABLES_OF_RUNS: Final = ("run_labels", *RUN_TABLES)
 """Tables with rows that count where `runs` has their run."""
 BATCHES: Final = "_batches"

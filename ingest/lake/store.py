@@ -162,7 +162,7 @@ def in_words(lake: Lake, table: str | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except (XbufError, KeyboardInterrupt, AssertionError):
+    except (XbufError, AssertionError, AttributeError, LookupError, NameError, TypeError):
         raise
     except Exception as error:
         raise _explained(lake, table, error) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ingest.database.identity import match_runs
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.pipeline.labels import Labelling, put_labels
+from ingest.staging.parts import files_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -87,7 +87,7 @@ def load_parts(
         )
     by_table: dict[str, int] = {}
     for table in RUN_TABLES:
-        files = _files(parts, table)
+        files = files_of(parts, table)
         if files:
             by_table[table] = _count(
                 connection.execute(
@@ -124,7 +124,7 @@ def _match(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> None:
         FROM {_RUNS}
         QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1
         """,
-        {"runs": _files(parts, "runs")},
+        {"runs": files_of(parts, "runs")},
     )
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE given_runs AS SELECT run_no AS number, dump_dir, stem FROM staged_runs"
@@ -132,7 +132,7 @@ def _match(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> None:
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE given_files AS SELECT run_no AS number, role, content_sha256"
         f" FROM {_FILES}",
-        {"files": _files(parts, "run_files")},
+        {"files": files_of(parts, "run_files")},
     )
     match_runs(connection)
     connection.execute(
@@ -172,7 +172,7 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -
     """
     longest = 0
     for table, columns in _LONG_TEXTS.items():
-        if files := _files(parts, table):
+        if files := files_of(parts, table):
             sums = ", ".join(f"sum(strlen({column})) AS {column}" for column in columns)
             greatest = ", ".join(f"coalesce(max({column}), 0)" for column in columns)
             row = connection.execute(
@@ -183,15 +183,6 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -
             ).fetchone()
             longest = max(longest, int(row[0]) if row else 0)
     return max(MEMORY_MIB, 64 + 2 * (longest >> 20))
-
-
-def _files(parts: Sequence[str], table: str) -> list[str]:
-    """Return the Parquet files of a table: NAME.parquet, or NAME-1.parquet, ... of a large dump."""
-    found: list[str] = []
-    for part in parts:
-        names = [n for n in os.listdir(part) if n == f"{table}.parquet" or n.startswith(f"{table}-")]
-        found += [f"{part}/{name}" for name in sorted(names)]
-    return found
 
 
 def _count(cursor: duckdb.DuckDBPyConnection) -> int:

@@ -11,13 +11,14 @@ import os
 import secrets
 import shutil
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ingest.staging.at_hand import AtHand
 
-__all__ = ["Parts", "is_whole", "remove_attempt", "seal"]
+__all__ = ["Parts", "files_of", "is_whole", "remove_attempt", "seal"]
 
 _CHECKSUMS: Final = "checksums.json"
 _BLOCK_BYTES: Final = 1 << 20
@@ -64,6 +65,15 @@ def is_whole(part: str) -> bool:
         return bool(sums == {name: _checksum(f"{part}/{name}") for name in names})
     except (OSError, ValueError):
         return False
+
+
+def files_of(parts: Sequence[str], table: str) -> list[str]:
+    """Return the Parquet files of a table: NAME.parquet, or NAME-1.parquet, ... of a large dump."""
+    found: list[str] = []
+    for part in parts:
+        names = [n for n in os.listdir(part) if n == f"{table}.parquet" or n.startswith(f"{table}-")]
+        found += [f"{part}/{name}" for name in sorted(names)]
+    return found
 
 
 def remove_attempt(part: str) -> None:

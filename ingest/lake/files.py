@@ -1,0 +1,235 @@
+"""Parquet files of a lake: written by DuckDB under a name of their own, and what Delta is told of each.
+
+A file counts once a commit names it. Until then it is in nobody's way, and `xbuf lake vacuum` may remove it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ingest.database.tables import TABLES
+from ingest.lake.layout import as_in_file, as_in_lake
+from ingest.lake.store import Lake, in_words
+
+if TYPE_CHECKING:
+    import duckdb
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
+
+__all__ = [
+    "DataFile",
+    "attach",
+    "files_with",
+    "number_of",
+    "quoted",
+    "read_files",
+    "removal_of",
+    "write_file",
+]
+
+_NAME: Final = "batch-{number}-{token}.parquet"
+_BLOCK_BYTES: Final = 4 << 20
+_COMPRESSION: Final = "FORMAT parquet, COMPRESSION zstd, RETURN_STATS"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A Parquet file in the folder of a table.
+
+    Attributes:
+        path: its name in that folder.
+        size_bytes: its size.
+        modified_ms: when it was written, milliseconds since 1970.
+        rows: how many it has.
+        stats: Delta's statistics, as JSON: rows, NULLs of every column, least and greatest of integers.
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    rows: int
+    stats: str
+
+    def added(self) -> AddAction:
+        """Return the action that makes it count."""
+        from deltalake.transaction import AddAction
+
+        return AddAction(self.path, self.size_bytes, {}, self.modified_ms, True, self.stats)
+
+
+def write_file(
+    connection: duckdb.DuckDBPyConnection, lake: Lake, table: str, number: int, query: str, scratch: Path
+) -> DataFile | None:
+    """Write the rows of a query as a file of a table; None where there are none.
+
+    Args:
+        connection: runs the query.
+        lake: where the table is.
+        table: its name.
+        number: the batch that the file belongs to, which is part of its name.
+        query: gives the columns of a file's table by name; those that are missing are NULL.
+        scratch: folder of this machine for a file on its way to a store.
+
+    Raises:
+        DatabaseError: the store refuses.
+        duckdb.Error: the query fails.
+    """
+    name = _NAME.format(number=number, token=secrets.token_hex(8))
+    folder = Path(lake.url(table)) if lake.is_local else scratch
+    place = folder / name
+    row = connection.execute(
+        f"COPY ({_as_stored(connection, table, query)}) TO {quoted(place)} ({_COMPRESSION})"
+    ).fetchone()
+    assert row is not None
+    _, rows, size, _, columns, _ = row
+    if not rows:
+        place.unlink()
+        return None
+    stats = _stats(connection, table, place, int(rows), columns)
+    if not lake.is_local:
+        import obstore
+
+        with in_words(lake, table):
+            obstore.put(lake.objects(), f"{table}/{name}", place)
+        place.unlink()
+    return DataFile(name, int(size), time.time_ns() // 1_000_000, int(rows), stats)
+
+
+def number_of(path: str) -> int | None:
+    """Return the batch that a file belongs to by its name; None for a file of something else."""
+    words = path.removesuffix(".parquet").split("-")
+    is_ours = len(words) == 3 and words[0] == "batch" and words[1].isdigit()
+    return int(words[1]) if is_ours else None
+
+
+def removal_of(table: DeltaTable, paths: Iterable[str]) -> list[RemoveAction]:
+    """Return the actions that make files of a table count no more."""
+    from deltalake.transaction import RemoveAction
+
+    sizes = dict(_listed(table))
+    now = time.time_ns() // 1_000_000
+    return [RemoveAction(path, True, now, sizes[path], {}) for path in paths]
+
+
+def attach(
+    connection: duckdb.DuckDBPyConnection, lake: Lake, name: str, table: DeltaTable, view: str | None = None
+) -> None:
+    """Make a view of a table as it is at the version that is open, with the types of a file.
+
+    Args:
+        connection: gets the view.
+        lake: where the table is.
+        name: of the table, and of the view where that has no other name.
+        table: opened.
+        view: name of the view.
+    """
+    view = view or name
+    paths = [path for path, _ in _listed(table)]
+    if not paths:
+        columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in as_in_lake(name).items())
+        source = f"(SELECT {columns} WHERE false)"
+    elif lake.is_local:
+        source = read_files(lake, name, paths)
+    else:
+        source = f"stored_{view}"
+        connection.register(source, table.to_pyarrow_dataset())
+    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{view}" AS SELECT {as_in_file(name)} FROM {source}')
+
+
+def read_files(lake: Lake, table: str, paths: Sequence[str], scratch: Path | None = None) -> str:
+    """Return the expression that reads files of a table, with the types of the lake.
+
+    Args:
+        lake: where.
+        table: its name.
+        paths: the files, by their names.
+        scratch: folder of this machine for copies of what lies in a store; not needed for a folder.
+
+    Raises:
+        DatabaseError: the store refuses.
+    """
+    folder = Path(lake.url(table)) if lake.is_local else scratch
+    assert folder is not None
+    if not lake.is_local:
+        import obstore
+
+        store = lake.objects()
+        for path in paths:
+            if not (folder / path).exists():
+                with in_words(lake, table), open(folder / f"{path}.tmp", "wb") as copy:
+                    copy.writelines(obstore.get(store, f"{table}/{path}").stream(_BLOCK_BYTES))
+                os.rename(folder / f"{path}.tmp", folder / path)
+    names = ", ".join(quoted(folder / path) for path in paths)
+    return f"read_parquet([{names}], hive_partitioning = false, union_by_name = true)"
+
+
+def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
+    """Return the files of a table that may have rows of some runs, by their statistics."""
+    actions = table.get_add_actions(flatten=True)
+    names = actions.schema.names
+    if "min.run_id" not in names:
+        return actions.column("path").to_pylist() if actions.num_rows and runs else []
+    least, greatest = (actions.column(f"{which}.run_id").to_pylist() for which in ("min", "max"))
+    wanted = sorted(runs)
+    return [
+        path
+        for path, low, high in zip(actions.column("path").to_pylist(), least, greatest, strict=True)
+        if low is None or bisect_left(wanted, low) < bisect_right(wanted, high)
+    ]
+
+
+def quoted(path: str | os.PathLike[str]) -> str:
+    """Return a path as a SQL literal."""
+    return "'{}'".format(os.fspath(path).replace("'", "''"))
+
+
+def _listed(table: DeltaTable) -> list[tuple[str, int]]:
+    """Return name and size of each file that counts."""
+    actions = table.get_add_actions(flatten=True)
+    paths, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
+    return list(zip(paths, sizes, strict=True))
+
+
+def _as_stored(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> str:
+    """Return a query that gives all columns of a table, with the types of the lake, in their order."""
+    given = {row[0] for row in connection.execute(f"DESCRIBE {query}").fetchall()}
+    columns = []
+    for column, (name, stored) in zip(TABLES[table].columns, as_in_lake(table).items(), strict=True):
+        value = f'x."{name}"::{column.type}' if name in given else f"NULL::{column.type}"
+        if stored != column.type:
+            value = f"{value} AT TIME ZONE 'UTC'"
+        columns.append(f'{value} AS "{name}"')
+    return f"SELECT {', '.join(columns)} FROM ({query}) AS x"
+
+
+def _stats(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    place: Path,
+    rows: int,
+    columns: dict[str, dict[str, str]],
+) -> str:
+    least: dict[str, int] = {}
+    greatest: dict[str, int] = {}
+    nulls: dict[str, int] = {}
+    for name, type_ in as_in_lake(table).items():
+        found = columns.get(f'"{name}"')
+        if found is None:  # a list: DuckDB counts its elements
+            row = connection.execute(
+                f'SELECT count(*) - count("{name}") FROM read_parquet({quoted(place)})'
+            ).fetchone()
+            assert row is not None
+            nulls[name] = int(row[0])
+            continue
+        nulls[name] = int(found["null_count"])
+        if type_ == "BIGINT" and "min" in found:
+            least[name], greatest[name] = int(found["min"]), int(found["max"])
+    return json.dumps({"numRecords": rows, "minValues": least, "maxValues": greatest, "nullCount": nulls})

@@ -1,0 +1,165 @@
+"""Load staged parts into a lake, as one batch."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ingest.database.tables import RUN_TABLES, staged_types, types_of
+from ingest.lake.batch import Batch, publish
+from ingest.lake.commit import complete, connect, match_in_lake
+from ingest.lake.create import require_head
+from ingest.lake.files import DataFile, attach, quoted, write_file
+from ingest.lake.layout import RUNS_A_BATCH
+from ingest.lake.store import Lake
+from ingest.lake.transactions import take_number
+from ingest.staging.parts import files_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["LoadedBatch", "load_batch"]
+
+_LABELS: Final = json.dumps([types_of("run_labels")])
+_REJECTS: Final = json.dumps([types_of("rejects")])
+
+
+class LoadedBatch(NamedTuple):
+    """What a load did: the number of the import, and how many runs are visible that were not before."""
+
+    import_id: int
+    runs: int
+
+
+def load_batch(
+    lake: Lake,
+    parts: Sequence[str],
+    import_row: Mapping[str, Any],
+    *,
+    labels_of: Callable[[str, str], Mapping[str, str]],
+    rejects: Sequence[Mapping[str, Any]] = (),
+    replace: bool = False,
+) -> LoadedBatch:
+    """Load parts with at most `RUNS_A_BATCH` runs; those that the lake holds are passed over.
+
+    Args:
+        lake: at head.
+        parts: complete part directories.
+        import_row: what `imports` says; without import_id the import gets the number of this batch.
+        labels_of: gives the labels of a run by directory and stem.
+        rejects: rows of `rejects`, but for import_id.
+        replace: delete the older runs of the same places.
+
+    Raises:
+        DatabaseError: the store refuses, or the lake is of another revision.
+    """
+    with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
+        scratch = Path(folder)
+        _find_new(connection, lake, parts)
+        number = take_number(lake, lambda imports: require_head(lake, imports))
+        first = number * RUNS_A_BATCH
+        import_id = import_row.get("import_id") or number
+        connection.execute(
+            "CREATE TEMP TABLE numbered AS"
+            f" SELECT *, {first} + row_number() OVER (ORDER BY run_no) - 1 AS run_id FROM staged_runs"
+        )
+        runs, files = _write_runs(connection, lake, number, parts, import_id, scratch)
+        labels = [
+            {"run_id": run, "key": key, "value": value}
+            for run, *place in connection.execute("SELECT run_id, dump_dir, stem FROM numbered").fetchall()
+            for key, value in labels_of(*place).items()
+        ]
+        for name, rows, type_ in (
+            ("run_labels", labels, _LABELS),
+            ("rejects", [{**one, "import_id": import_id} for one in rejects], _REJECTS),
+        ):
+            if rows:
+                file = write_file(connection, lake, name, number, _unnested(rows, type_), scratch)
+                assert file is not None
+                files[name] = file
+    batch = Batch(number, {**import_row, "import_id": import_id}, runs, files, replace)
+    publish(lake, batch)
+    complete(lake, batch)
+    return LoadedBatch(import_id, _visible(lake, first) if runs else 0)
+
+
+def _find_new(connection: duckdb.DuckDBPyConnection, lake: Lake, parts: Sequence[str]) -> None:
+    """Make `staged_runs`: the runs of parts that the lake does not hold yet."""
+    files = files_of(parts, "runs")
+    if not files:
+        columns = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in staged_types("runs").items())
+        connection.execute(f"CREATE TEMP TABLE staged_runs AS SELECT {columns} WHERE false")
+        return
+    connection.execute(
+        f"CREATE TEMP TABLE staged_runs AS FROM {_parquet(files)}"
+        " QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1"
+    )
+    connection.execute(
+        "CREATE TEMP VIEW given_places AS SELECT run_no AS run_id, dump_dir, stem FROM staged_runs;"
+        " CREATE TEMP VIEW given_members AS SELECT run_no AS run_id, role, content_sha256"
+        f" FROM {_parquet(files_of(parts, 'run_files'))}"
+    )
+    match_in_lake(connection, lake, lake.table("runs"), "given_places", "given_members")
+    connection.execute(
+        "DELETE FROM staged_runs WHERE run_no IN (SELECT number FROM matched_runs WHERE is_held)"
+    )
+
+
+def _write_runs(
+    connection: duckdb.DuckDBPyConnection,
+    lake: Lake,
+    number: int,
+    parts: Sequence[str],
+    import_id: int,
+    scratch: Path,
+) -> tuple[DataFile | None, dict[str, DataFile]]:
+    """Write the files of the runs in `numbered`: of `runs`, and of the other tables by name."""
+    runs = write_file(
+        connection,
+        lake,
+        "runs",
+        number,
+        f"SELECT * EXCLUDE (run_no), {import_id} AS import_id,"
+        " now() AT TIME ZONE 'UTC' AS ingested_at FROM numbered ORDER BY run_id",
+        scratch,
+    )
+    files: dict[str, DataFile] = {}
+    if runs is None:
+        return None, files
+    for name in RUN_TABLES:
+        staged = files_of(parts, name)
+        if not staged:
+            continue
+        file = write_file(
+            connection,
+            lake,
+            name,
+            number,
+            f"SELECT m.run_id, p.* EXCLUDE (run_no) FROM {_parquet(staged)} AS p"
+            " JOIN (SELECT run_no, run_id FROM numbered) AS m USING (run_no)",
+            scratch,
+        )
+        if file is not None:
+            files[name] = file
+    return runs, files
+
+
+def _visible(lake: Lake, first: int) -> int:
+    with connect() as connection:
+        attach(connection, lake, "runs", lake.table("runs"))
+        row = connection.execute(
+            "SELECT count(*) FROM runs WHERE run_id >= $1 AND run_id < $1 + $2", [first, RUNS_A_BATCH]
+        ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _parquet(files: Sequence[str]) -> str:
+    return f"read_parquet([{', '.join(map(quoted, files))}], hive_partitioning = false)"
+
+
+def _unnested(rows: Sequence[Mapping[str, Any]], type_: str) -> str:
+    given = json.dumps(rows).replace("'", "''")
+    return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"
