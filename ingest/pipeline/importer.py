@@ -16,23 +16,19 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths, as_pattern
-from ingest.database.connect import check_path, open_database
-from ingest.database.import_lock import import_lock
+from ingest.database.import_lock import OnWait
 from ingest.database.publish import check_place as check_snapshot_place
 from ingest.database.publish import publish_snapshot
 from ingest.database.revision import HEAD
-from ingest.database.writer import finish_replacements
 from ingest.display import display
 from ingest.dump.find import check_paths
 from ingest.errors import (
     DatabaseError,
     DatabaseLocked,
-    DatabaseTooNew,
     ExitCode,
-    NotADatabase,
     SourceError,
     XbufError,
 )
@@ -46,9 +42,10 @@ from ingest.events import (
     Unfinished,
     WaitingForLock,
 )
+from ingest.pipeline.file_target import FileTarget
 from ingest.pipeline.journal import fold_empty, left_behind, open_journal, staging_folder
-from ingest.pipeline.labels import Labelling, lacking_labels
-from ingest.pipeline.loading import Changes, Loading, leave
+from ingest.pipeline.labels import Labelling
+from ingest.pipeline.loading import leave
 from ingest.pipeline.plan import (
     Select,
     as_reject,
@@ -60,19 +57,13 @@ from ingest.pipeline.plan import (
 )
 from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_names, set_rejected
-from ingest.pipeline.recorded import find_recorded
-from ingest.pipeline.records import DatabaseState, Records
 from ingest.pipeline.summary import ImportSummary, Progress, as_event
 from ingest.pipeline.suspects import Suspects
-from ingest.query.digest import shipped_digest
+from ingest.pipeline.target import Changes, Target
 from ingest.staging.memory import rare_collections, release_freed
 from ingest.staging.task import Task
 from ingest.staging.workers import default_jobs
 from ingest.version import VERSION
-
-if TYPE_CHECKING:
-    import duckdb
-
 
 __all__ = ["ImportSummary", "Progress", "import_dumps"]
 
@@ -135,21 +126,25 @@ def import_dumps(
     started = time.monotonic()
     names = as_paths(paths)
     labelling = Labelling(as_labels(labels), as_pattern(label_from))
-    target = os.path.abspath(os.fspath(database))
     emit = on_event or (lambda _: None)
-    emit(ImportStarted(target, shown_names(names), VERSION))
     deadline = time.time() + source_timeout if source_timeout else None
-    run = _Import(target, wait_seconds, progress or (lambda _: None), emit)
+
+    def on_wait(refusal: DatabaseLocked) -> None:
+        emit(WaitingForLock(target.name, refusal.pid, refusal.command, wait_seconds))
+
+    target = FileTarget(os.path.abspath(os.fspath(database)), wait_seconds, on_wait)
+    emit(ImportStarted(target.name, shown_names(names), VERSION))
+    run = _Import(target, progress or (lambda _: None), emit)
     try:
         check_paths(names)
-        check_path(target)  # before anything is read
+        target.check()  # before anything is read
         if publish is not None:
-            check_snapshot_place(target, os.fspath(publish))
+            check_snapshot_place(target.place, os.fspath(publish))
         if dry_run:
             return plan_only(
                 names, target, rehash, read_hlo, follow_symlinks, select, deadline, started, emit
             )
-        with import_lock(target, wait_seconds=wait_seconds, on_wait=run.on_wait), rare_collections():
+        with target.lock(), rare_collections():
             run.prepare(
                 names,
                 labelling,
@@ -165,7 +160,7 @@ def import_dumps(
             if run.failure is not None:
                 raise run.failure
             if publish is not None:
-                run.publish(os.fspath(publish))
+                run.publish(os.fspath(publish), wait_seconds, on_wait)
     except BaseException as error:
         # DuckDB makes a RuntimeError of a Ctrl-C that strikes while a statement runs.
         if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
@@ -182,8 +177,7 @@ class _Import:
 
     def __init__(
         self,
-        target: str,
-        wait_seconds: float,
+        target: Target,
         report: Callable[[Progress], None],
         emit: Callable[[Event], None],
     ) -> None:
@@ -193,23 +187,16 @@ class _Import:
         self.kept = 0
         """Dump sets staged and not loaded."""
         self._target = target
-        self._staging = staging_folder(target)
-        self._wait_seconds = wait_seconds
+        self._staging = staging_folder(target.place)
         self._report = report
         self._emit = emit
         self._outcome = Outcome()
-        self._loading = Loading(target, wait_seconds, self.on_wait, report)
-        self._state = DatabaseState()
-        self._locked = False
+        self._loading = target.loading(report)
         self._tasks: list[Task] = []
         self._rehash = False
         self._places: list[tuple[str, str]] = []
         """Directory and stem of every dump that was found, where there are labels to put on."""
         self._lacks_labels = False
-
-    def on_wait(self, refusal: DatabaseLocked) -> None:
-        """Report that another process is waited for."""
-        self._emit(WaitingForLock(self._target, refusal.pid, refusal.command, self._wait_seconds))
 
     def prepare(
         self,
@@ -224,18 +211,17 @@ class _Import:
         deadline: float | None,
     ) -> None:
         """Find what must be read, and open the journal."""
-        finish_replacements(self._target, str(self._staging))
-        pending = left_behind(self._target)
+        pending = left_behind(self._target.place)
         self._rehash = rehash
         self._suspects = Suspects(self._staging)
         for one in pending:
             one.remove_damaged_parts(HEAD)
             if one.record.finished_at is None:
                 self._suspects.died_with(one.folder.at_hand.places())
-        pending = self._loading.pending = fold_empty(self._target, pending)
+        pending = self._loading.pending = fold_empty(self._target.place, pending)
         parts = [part for one in pending for part in one.parts]
-        records = Records(self._target, parts, self._open_to_read)
-        self._state = records.state()
+        records = self._records = self._target.records(parts, may_change=True)
+        records.look()
         self._profiles = Profiles(self._staging)
         found = find_sets(
             names,
@@ -248,48 +234,26 @@ class _Import:
             deadline=deadline,
         )
         self._outcome.found = found.found
-        recorded = find_recorded(records.open, found.sets, rehash=rehash)
+        recorded = records.recorded(found.sets, rehash=rehash)
         tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
         self._tasks = self._profiles.with_copies(tasks)
         self._profiles.keep()
         if labelling:
             self._places = [(display(one.directory), display(one.stem)) for one in found.sets]
-            self._lacks_labels = self._are_lacking(records, labelling)
-        self._locked = records.locked
-        known_from = "staging" if self._locked else "database"
+            self._lacks_labels = bool(self._outcome.unchanged) and records.lacks(self._places, labelling)
+        known_from = "staging" if records.locked else "database"
         self._emit(Planned(found.found, len(self._tasks), len(pending), known_from))
         for event in search_events(found, names, is_selection=select is not None):
             self._emit(event)
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
-            self._target,
+            self._target.place,
             shown_names(names),
             labelling,
             replace_runs=replace_runs,
             version=VERSION,
             revision=HEAD,
         )
-
-    def _are_lacking(self, records: Records, labelling: Labelling) -> bool:
-        """Whether a dump that was loaded before lacks a label; true while nobody can look."""
-        if not self._outcome.unchanged or not os.path.exists(self._target):
-            return False
-        connection = records.open_database()
-        if connection is None:
-            return True
-        with connection:
-            return bool(lacking_labels(connection, self._places, labelling))
-
-    def _open_to_read(self, database: str) -> duckdb.DuckDBPyConnection:
-        try:
-            return open_database(database, read_only=True)
-        except (DatabaseLocked, DatabaseTooNew, NotADatabase):
-            raise
-        except DatabaseError:
-            # Of an older schema. If it is anything else, the writer says so too.
-            with self._loading.writer():
-                pass
-            return open_database(database, read_only=True)
 
     def read(self, jobs: int) -> None:
         """Stage what is new and close the journal; a failure is kept for after the load."""
@@ -315,7 +279,7 @@ class _Import:
         except SourceError as error:
             self.failure, status = error, "failed"
         except OSError as error:
-            self.failure, status = reading_failed(self._target, error), "failed"
+            self.failure, status = reading_failed(self._target.place, error), "failed"
             self.failure.__cause__ = error
         finally:
             self._profiles.close()
@@ -333,18 +297,14 @@ class _Import:
         except OSError as error:
             self._journal = replace(self._journal, record=record)
             if self.failure is None:
-                self.failure = reading_failed(self._target, error)
+                self.failure = reading_failed(self._target.place, error)
                 self.failure.__cause__ = error
 
     def load(self) -> None:
         """Load what is staged, also by earlier imports that were cut off, and record them."""
         outcome = self._outcome
-        has_news = (
-            bool(outcome.touched)
-            or self._lacks_labels
-            or self._has_new_rejects()
-            or (not self._locked and self._state.queries != shipped_digest(VERSION))
-        )
+        rejects = {(one.file, one.line, one.kind) for one in outcome.rejected}
+        has_news = bool(outcome.touched) or self._lacks_labels or self._records.has_news(rejects)
         changes = Changes(outcome.touched, self._places if outcome.unchanged else (), has_news)
         try:
             self._loading.finish(self._journal, self.status, changes)
@@ -364,14 +324,10 @@ class _Import:
             seconds = round(loading.seconds, 3)
             self._emit(Loaded(loading.loaded, loading.resumed, outcome.rows, loading.by_copy, seconds))
 
-    def _has_new_rejects(self) -> bool:
-        now = {(one.file, one.line, one.kind) for one in self._outcome.rejected}
-        return self._state.rejects is not None and bool(now - self._state.rejects)
-
-    def publish(self, path: str) -> None:
+    def publish(self, path: str, wait_seconds: float, on_wait: OnWait) -> None:
         """Bring the snapshot up to date."""
         started = time.monotonic()
-        done = publish_snapshot(self._target, path, wait_seconds=self._wait_seconds, on_wait=self.on_wait)
+        done = publish_snapshot(self._target.place, path, wait_seconds=wait_seconds, on_wait=on_wait)
         if done.changed:
             self._emit(Published(done.path, done.file_bytes, round(time.monotonic() - started, 3)))
 
@@ -379,7 +335,7 @@ class _Import:
         """Sum up an import that has ended well."""
         outcome = self._outcome
         summary = ImportSummary(
-            self._target,
+            self._target.name,
             self._loading.import_id,
             self.status,
             outcome.found,

@@ -1,11 +1,11 @@
-"""Load what imports have staged: in steps while more is being read, and all of it at the end."""
+"""Load what imports have staged into a database: in steps while more is being read, all of it at the end."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
@@ -20,6 +20,7 @@ from ingest.pipeline.journal import Journal, read_folded, remove_folded, staging
 from ingest.pipeline.labels import lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.summary import Progress
+from ingest.pipeline.target import Changes
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import release_freed
 from ingest.version import VERSION
@@ -28,42 +29,17 @@ if TYPE_CHECKING:
     import duckdb
 
     from ingest.database.writer import Writer
-    from ingest.dump.sets import Member
     from ingest.pipeline.history import LoadedJournal
     from ingest.pipeline.journal import ImportRecord
 
-__all__ = ["Changes", "Loading", "leave"]
+__all__ = ["STEP_SECONDS", "FileLoading", "ended_with", "leave"]
 
 STEP_SECONDS: Final = 20.0
 """Time after which what is staged is loaded, while more is being read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a load writes besides what is staged.
-
-    Attributes:
-        touched: files of unchanged runs with other times: (run, file).
-        labelled: directory and stem of dumps loaded before that may lack a label of the import.
-        has_news: the import has something to say that is worth waiting for readers, or copying the database.
-    """
-
-    touched: Sequence[tuple[int, Member]] = ()
-    labelled: Sequence[tuple[str, str]] = ()
-    has_news: bool = False
-
-
-class Loading:
-    """The loads of one import, which has the import lock.
-
-    Attributes:
-        pending: journals of earlier imports, not loaded yet.
-        import_id: number of this import; None until it is recorded.
-        loaded: its runs that are in the database.
-        resumed: runs of earlier imports that were loaded now.
-        by_copy: the last load changed a copy of the database.
-        seconds: how long the last load took.
-    """
+class FileLoading:
+    """The loads of one import into a database file; see `ingest.pipeline.target.Loading`."""
 
     def __init__(
         self, target: str, wait_seconds: float, on_wait: OnWait, report: Callable[[Progress], None]
@@ -126,17 +102,7 @@ class Loading:
         self._next_step = ended + max(STEP_SECONDS, 10 * (ended - started))
 
     def finish(self, journal: Journal, status: str, changes: Changes) -> None:
-        """Load what is staged, also by earlier imports that were cut off, and record them.
-
-        Args:
-            journal: of this import.
-            status: how it ended.
-            changes: what else is to be written.
-
-        Raises:
-            DatabaseLocked: another process had the database for too long, and there is something to write.
-            DatabaseError: the database cannot be used.
-        """
+        """Load what is staged, also by earlier imports that were cut off, and record them."""
         journals = [*self.pending, journal]
         has_news = changes.has_news or any(one.parts for one in journals) or bool(self._written)
         anew = not has_manifest(self._staging)

@@ -19,9 +19,9 @@ from ingest.events import Event, LeftOut, NothingFound, Planned
 from ingest.pipeline.journal import staging_folder
 from ingest.pipeline.profiles import Profiles
 from ingest.pipeline.reading import set_rejected
-from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded
-from ingest.pipeline.records import Records
+from ingest.pipeline.recorded import Recorded
 from ingest.pipeline.summary import ImportSummary
+from ingest.pipeline.target import Records, Target
 from ingest.source.kinds import is_elsewhere, place_of, shown
 from ingest.staging.task import Rejected, Task
 
@@ -84,7 +84,8 @@ def find_sets(
     follow_symlinks: bool,
     profiles: Profiles,
     select: Select | None = None,
-    staging: Path | None = None,
+    staging: Path,
+    may_write: bool = True,
     deadline: float | None = None,
 ) -> Discovery:
     """Find the dump sets as `search` does, with the modules of profiles in the place of these.
@@ -96,16 +97,17 @@ def find_sets(
         follow_symlinks: follow links also where they lead out of the directories given.
         profiles: reads profiles, or knows what they hold.
         select: what of it is wanted; None for all.
-        staging: the folder that keeps what lies in archives; None to write nothing.
+        staging: the folder that keeps what lies in archives.
+        may_write: what is found out may be kept there.
         deadline: when to give up at URLs, in seconds of `time.time`; None for never.
     """
-    renamed = RenamedFiles(records.open, list(map(_root, names)))
+    renamed = records.renamed(list(map(_root, names)))
     listings = None
     if any(map(is_elsewhere, names)):
         # Imported here: what reads archives takes longer to import than most searches take.
         from ingest.pipeline.listings import KeptListings
 
-        listings = KeptListings(staging or records.staging, may_write=staging is not None)
+        listings = KeptListings(staging, may_write=may_write)
     found = search(
         names,
         renamed,
@@ -216,7 +218,7 @@ def as_reject(problem: Problem) -> Rejected:
 
 def plan_only(
     names: Sequence[str],
-    target: str,
+    target: Target,
     rehash: bool,
     read_hlo: bool,
     follow_symlinks: bool,
@@ -226,17 +228,20 @@ def plan_only(
     emit: Callable[[Event], None],
 ) -> ImportSummary:
     """Report what an import would read; nothing is locked or written."""
-    records = Records(target)
+    records = target.records(may_change=False)
+    staging = staging_folder(target.place)
     found = find_sets(
         names,
         records,
         read_hlo=read_hlo,
         follow_symlinks=follow_symlinks,
-        profiles=Profiles(Path(staging_folder(target)), may_write=False),
+        profiles=Profiles(staging, may_write=False),
         select=select,
+        staging=staging,
+        may_write=False,
         deadline=deadline,
     )
-    tasks, unchanged = plan_tasks(found.sets, find_recorded(records.open, found.sets, rehash=rehash))
+    tasks, unchanged = plan_tasks(found.sets, records.recorded(found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
     emit(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
     for event in search_events(found, names, is_selection=select is not None):
@@ -244,7 +249,7 @@ def plan_only(
     for problem in problems:
         emit(set_rejected(problem))
     return ImportSummary(
-        target,
+        target.name,
         None,
         "ok",
         found.found,

@@ -1,43 +1,35 @@
-"""Where runs are recorded: the database, what stands in for it while a writer has it, and staged parts."""
+"""What a database file records: by itself, what stands in for it while a writer has it, and staged parts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING
 
 from ingest.database.connect import CONFIG, open_database
 from ingest.errors import DatabaseLocked
 from ingest.pipeline.history import last_rejects
 from ingest.pipeline.journal import staging_folder
+from ingest.pipeline.labels import Labelling, lacking_labels
 from ingest.pipeline.manifest import open_manifest
-from ingest.pipeline.recorded import staged_runs
-from ingest.query.digest import installed_digest
+from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded, staged_runs
+from ingest.pipeline.target import Reject
+from ingest.query.digest import installed_digest, shipped_digest
+from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["DatabaseState", "Records"]
+    from ingest.dump.sets import DumpSet
+
+__all__ = ["FileRecords"]
 
 
-class DatabaseState(NamedTuple):
-    """What the database holds, besides runs, when an import begins.
-
-    Attributes:
-        rejects: (file, line, kind) of what the last import rejected; None while a writer has the database.
-        queries: SHA-256 of the installed queries.
-    """
-
-    rejects: frozenset[tuple[str, int | None, str]] | None = None
-    queries: str | None = None
-
-
-class Records:
-    """Opens what must be asked of a dump set.
+class FileRecords:
+    """Asks a database; see `ingest.pipeline.target.Records`.
 
     Attributes:
         locked: a writer has the database, so that what the last write noted stands in for it.
-        staging: the staging folder of the database.
     """
 
     def __init__(
@@ -54,10 +46,48 @@ class Records:
             open_to_read: opens the database in place of `open_database(read_only=True)`.
         """
         self.locked = False
-        self.staging = staging_folder(database)
         self._database = database
         self._parts = parts
         self._open_to_read = open_to_read or _open_to_read
+        self._rejects: frozenset[Reject] | None = frozenset()
+        """What the last import rejected; None while a writer has the database."""
+        self._has_queries = False
+        """The saved queries of this xbuf are installed, or nobody can look."""
+
+    def look(self) -> None:
+        """Look at the database; raises as `open`."""
+        if not os.path.exists(self._database):
+            return  # the load makes it
+        connection = self.open_database()
+        if connection is None:
+            self._rejects, self._has_queries = None, True
+            return
+        with connection:
+            self._rejects = last_rejects(connection)
+            self._has_queries = installed_digest(connection) == shipped_digest(VERSION)
+
+    def renamed(self, roots: Sequence[str]) -> RenamedFiles:
+        """Return the files below some roots that were primary files before."""
+        return RenamedFiles(self.open, roots)
+
+    def recorded(self, sets: Sequence[DumpSet], *, rehash: bool) -> Recorded:
+        """Look up dump sets."""
+        return find_recorded(self.open, sets, rehash=rehash)
+
+    def lacks(self, places: Sequence[tuple[str, str]], labelling: Labelling) -> bool:
+        """Whether a dump that was loaded before lacks a label; true while nobody can look."""
+        if not os.path.exists(self._database):
+            return False
+        connection = self.open_database()
+        if connection is None:
+            return True
+        with connection:
+            return bool(lacking_labels(connection, places, labelling))
+
+    def has_news(self, rejects: Set[Reject]) -> bool:
+        """Whether rejects that the last import did not have, or other queries, are to be written down."""
+        is_new = self._rejects is not None and bool(rejects - self._rejects)
+        return is_new or not (self._has_queries or self.locked)
 
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield connections with `runs` and `run_files`; whoever takes one closes it.
@@ -70,7 +100,7 @@ class Records:
         if os.path.exists(self._database):
             if (connection := self.open_database()) is not None:
                 yield connection
-            elif (manifest := open_manifest(self.staging)) is not None:
+            elif (manifest := open_manifest(staging_folder(self._database))) is not None:
                 yield manifest
         if self._parts:
             import duckdb  # 70 ms
@@ -78,16 +108,6 @@ class Records:
             connection = duckdb.connect(":memory:", config=CONFIG)
             staged_runs(connection, self._parts)
             yield connection
-
-    def state(self) -> DatabaseState:
-        """Look at the database; raises as `open`."""
-        if not os.path.exists(self._database):
-            return DatabaseState(frozenset())  # the load makes it
-        connection = self.open_database()
-        if connection is None:
-            return DatabaseState()
-        with connection:
-            return DatabaseState(last_rejects(connection), installed_digest(connection))
 
     def open_database(self) -> duckdb.DuckDBPyConnection | None:
         """Open the database to be read; None while a writer has it."""
