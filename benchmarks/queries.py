@@ -16,7 +16,7 @@ from ingest.query.catalog import shipped
 from ingest.query.comparison import is_comparison
 from ingest.query.header import SavedQuery, Value
 from ingest.query.run import bind, run_query
-from ingest.query.selection import select_runs
+from ingest.query.selection import read_runs, select_runs
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ def _time(
     for _ in range(repeat + 1):
         started, busy = time.perf_counter(), time.process_time()
         values = bind(query, given)
-        with narrowed(connection, select_runs(connection, query, values)):
+        selected = select_runs(connection, query, values)
+        with narrowed(connection, read_runs(connection, query, values, selected)):
             rows = sum(1 for _ in run_query(connection, query, values).rows())
         seconds.append(time.perf_counter() - started)
         cpu.append(time.process_time() - busy)

@@ -22,8 +22,11 @@
 -- column opcode VARCHAR: opcode of its instruction
 -- column module VARCHAR: module of the run
 PREPARE in_place AS
-WITH updates AS (
-    SELECT v.*, r.module
+WITH updates AS MATERIALIZED (
+    -- Texts are looked up for the rows shown.
+    SELECT
+        v.run_id, v.value_id, v.instruction, v.allocation_index, v.offset_bytes, v.size_bytes, v.opcode, v.dtype, v.dimensions,
+        r.module
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     WHERE r.has_values
@@ -33,12 +36,12 @@ WITH updates AS (
       AND (v.opcode IN ('dynamic-update-slice', 'scatter', 'copy')
            OR (v.opcode = 'fusion'
                AND regexp_matches(v.instruction, 'dynamic.update.slice|(^|[^e].)scatter')))
+    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    LIMIT CASE $verdict WHEN 'all' THEN $top END
 ),
 read_by AS MATERIALIZED (
     -- Kept apart so that no join pairs all values of one shape with each other.
-    SELECT
-        u.run_id, u.value_id, u.allocation_index, u.offset_bytes, u.opcode, u.dtype, u.dimensions,
-        x.operand_number, x.value_id AS operand_id
+    SELECT u.*, x.operand_number, x.value_id AS operand_id
     FROM updates AS u
     JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
     WHERE u.opcode = 'fusion' OR x.operand_number = 0
@@ -53,30 +56,31 @@ operands AS (
             (o.allocation_index <> u.allocation_index OR o.offset_bytes <> u.offset_bytes, u.operand_number, o.value_id)
         ) AS operand
     FROM read_by AS u
-    LEFT JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.operand_id
+    JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.operand_id
     WHERE u.opcode <> 'fusion' OR (o.dtype = u.dtype AND o.dimensions = u.dimensions)
     GROUP BY u.run_id, u.value_id
 ),
-judged AS (
-    SELECT
-        u.run_id,
-        CASE o.shared WHEN true THEN 'in place' WHEN false THEN 'copied' END AS verdict,
-        u.size_bytes,
-        value_name(u.instruction, u.shape_index) AS "value",
-        o.operand,
-        u.shape,
-        source_text(u.source_file, u.source_line, u.source_via) AS source,
-        u.op_name,
-        u.opcode,
-        u.module,
-        u.value_id
+shown AS MATERIALIZED (
+    SELECT u.run_id, u.value_id, u.module, o.operand, CASE o.shared WHEN true THEN 'in place' WHEN false THEN 'copied' END AS judged
     FROM updates AS u
     LEFT JOIN operands AS o ON o.run_id = u.run_id AND o.value_id = u.value_id
+    WHERE $verdict = 'all' OR judged = $verdict
+    ORDER BY u.size_bytes DESC, u.run_id, u.value_id
+    LIMIT $top
 )
-SELECT j.* EXCLUDE (value_id)
-FROM judged AS j
-WHERE $verdict = 'all' OR j.verdict = $verdict
-ORDER BY j.size_bytes DESC, j.run_id, j.value_id
-LIMIT $top;
+SELECT
+    s.run_id,
+    s.judged AS verdict,
+    v.size_bytes,
+    value_name(v.instruction, v.shape_index) AS "value",
+    s.operand,
+    v.shape,
+    source_text(v.source_file, v.source_line, v.source_via) AS source,
+    v.op_name,
+    v.opcode,
+    s.module
+FROM shown AS s
+JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
+ORDER BY v.size_bytes DESC, s.run_id, s.value_id;
 
 EXECUTE in_place(top := 20, verdict := 'all', min_bytes := 0, run := NULL, label := NULL, module := NULL);

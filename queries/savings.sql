@@ -2,7 +2,7 @@
 -- topic: peak
 -- question: What could be done about the peak of a module, and how far would each step lower it?
 -- needs: ranges
--- reads: selected runs
+-- reads: selected runs, $runs highest peaks
 -- note: The peak is computed anew without what each step spares, at all slots; spare_bytes that another slot needs as much
 --   do not save. Steps do not add up: each figure is that of its step alone. What it takes (time to compute again or to
 --   transfer, a result nobody reads) is not in a dump. Steps that lower total concern what allocations take over their

@@ -21,7 +21,7 @@
 -- column shape VARCHAR: shape of the buffer
 -- column module VARCHAR: module of the run
 PREPARE users_of AS
-WITH wanted AS (
+WITH wanted AS MATERIALIZED (
     SELECT
         v.run_id, v.value_id, v.size_bytes, v.shape, r.module,
         value_name(v.instruction, v.shape_index) AS "value"
@@ -37,12 +37,21 @@ WITH wanted AS (
     JOIN selected_runs() AS r ON r.run_id = n.run_id
     JOIN "values" AS v ON v.run_id = n.run_id AND v.value_id = n.value_id
 ),
-opcodes AS (
-    SELECT v.run_id, v.instruction, min(v.opcode) AS opcode
+users AS MATERIALIZED (
+    SELECT DISTINCT u.run_id, u.instruction
     FROM wanted AS w
     JOIN uses AS u ON u.run_id = w.run_id AND u.value_id = w.value_id
+),
+opcodes AS (
+    SELECT v.run_id, v.instruction, min(v.opcode) AS opcode
+    FROM users AS u
     JOIN "values" AS v ON v.run_id = u.run_id AND v.instruction = u.instruction
     GROUP BY v.run_id, v.instruction
+),
+slots AS (
+    SELECT s.run_id, s.instruction, s.time
+    FROM users AS u
+    JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction
 )
 SELECT
     w.run_id,
@@ -58,7 +67,7 @@ SELECT
     w.module
 FROM wanted AS w
 LEFT JOIN uses AS u ON u.run_id = w.run_id AND u.value_id = w.value_id
-LEFT JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction
+LEFT JOIN slots AS s ON s.run_id = u.run_id AND s.instruction = u.instruction
 LEFT JOIN opcodes AS o ON o.run_id = u.run_id AND o.instruction = u.instruction
 ORDER BY w.size_bytes DESC, w.run_id, w.value_id, u.position
 LIMIT $top;

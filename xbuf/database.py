@@ -21,9 +21,9 @@ from ingest.query.catalog import find_catalog
 from ingest.query.comparison import SIDES
 from ingest.query.header import SavedQuery, Value
 from ingest.query.references import names_runs, resolve, resolve_one
-from ingest.query.remarks import remarks
+from ingest.query.remarks import remarks, shown_of
 from ingest.query.run import bind, convert, run_query, run_sql
-from ingest.query.selection import select_runs
+from ingest.query.selection import read_runs, select_runs
 from xbuf.run import Run
 from xbuf.table import Table
 
@@ -123,13 +123,12 @@ class Database:
         saved = find_catalog().load(name)
         values = bind(saved, {key: self._value(saved, key, value) for key, value in parameters.items()})
         runs = select_runs(self.connection, saved, values)
-        with narrowed(self.connection, runs):
+        with narrowed(self.connection, read_runs(self.connection, saved, values, runs)):
             table = Table(run_query(self.connection, saved, values), self.connection)
+            notes = [*shown_of(self.connection, saved, values, len(table), all_rows="top=None for all")]
         # Why there is no row may lie in other runs.
         with narrowed(self.connection, runs if len(table) else None):
-            table.notes = tuple(
-                remarks(self.connection, saved, values, len(table), all_rows="top=None for all")
-            )
+            table.notes = (*notes, *remarks(self.connection, saved, values, len(table)))
         return table
 
     def sql(self, statement: str) -> Table:

@@ -127,17 +127,19 @@ def answer(
     Raises what `run_query` and `Output.write` raise.
     """
     from ingest.database.scope import narrowed
-    from ingest.query.remarks import remarks
+    from ingest.query.remarks import remarks, shown_of
     from ingest.query.run import run_query
-    from ingest.query.selection import select_runs
+    from ingest.query.selection import read_runs, select_runs
 
     given = dict(values)
     runs = select_runs(connection, saved, given)
-    with narrowed(connection, runs):
+    with narrowed(connection, read_runs(connection, saved, given, runs)):
         written = output.write(run_query(connection, saved, given, unsafe=unsafe), database)
+        for remark in shown_of(connection, saved, given, written.rows, all_rows="--top 0 for all"):
+            say(remark)
     # Why there is no row may lie in other runs.
     with narrowed(connection, runs if written.rows else None):
-        for remark in remarks(connection, saved, given, written.rows, all_rows="--top 0 for all"):
+        for remark in remarks(connection, saved, given, written.rows):
             say(remark)
     return written
 

@@ -25,7 +25,9 @@ a column in tables.
 
 The parameters run, label and module narrow a query to some runs; every query may use them without
 declaring them. `reads: selected runs` promises that the answer depends on no other runs: where they are
-few, the statement then sees no others, and need not look for them in a database of many.
+few, the statement then sees no others, and need not look for them in a database of many. `reads: selected
+runs, $runs highest peaks` promises that it depends on so many of them alone: those with the highest peaks,
+the one with the least number first where peaks are equal.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ Value = str | int | float | bool | None
 NEEDS = ("ranges", "uses")
 """Sections of a dump that `needs` can name."""
 
-_SELECTED = "selected runs"
+_READS = re.compile(r"selected runs(?:, \$(?P<highest>\w+) highest peaks)?")
 """What `reads` can state."""
 _TAKEN = ("db", "format", "help", "output", "queries", "sql", "unsafe", "width")
 """Options of `xbuf query` itself."""
@@ -117,6 +119,7 @@ class SavedQuery:
         parameters: declared parameters, then those of run, label and module that the statement uses.
         needs: sections without which a run has no rows.
         reads_selected: the answer depends on the selected runs alone.
+        highest: the parameter that says on how many of them, those with the highest peaks; empty for all.
         key: names of the columns that matter most, the first one most.
         topic: under which the list of queries shows it; empty for none.
     """
@@ -130,6 +133,7 @@ class SavedQuery:
     columns: tuple[Column, ...]
     needs: tuple[str, ...] = ()
     reads_selected: bool = False
+    highest: str = ""
     key: tuple[str, ...] = ()
     topic: str = ""
     note: str = ""
@@ -221,9 +225,15 @@ def parse_query(text: str, path: Path) -> SavedQuery:
     unknown = next((need for need in needs if need not in NEEDS), None)
     if unknown:
         raise UsageError(f"{path}: needs: '{unknown}' is none of {', '.join(NEEDS)}")
-    reads = fields.get("reads")
-    if reads not in (None, _SELECTED):
-        raise UsageError(f"{path}: reads: {reads!r} is not '{_SELECTED}'")
+    stated = fields.get("reads")
+    reads = None if stated is None else _READS.fullmatch(stated)
+    if stated is not None and reads is None:
+        raise UsageError(
+            f"{path}: reads: {stated!r} is neither 'selected runs' nor 'selected runs, $NAME highest peaks'"
+        )
+    highest = reads["highest"] or "" if reads else ""
+    if highest and highest not in {parameter.name for parameter in parameters}:
+        raise UsageError(f"{path}: reads: '${highest}' is no parameter of the header")
     sql, execute = _statement(body, path)
     used = placeholders(sql)
     standard = tuple(p for p in NARROWING if p.name in used and p.name not in {q.name for q in parameters})
@@ -241,6 +251,7 @@ def parse_query(text: str, path: Path) -> SavedQuery:
         columns=tuple(columns),
         needs=needs,
         reads_selected=reads is not None,
+        highest=highest,
         key=keys,
         topic=fields.get("topic", ""),
         note=fields.get("note", ""),

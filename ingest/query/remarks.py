@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from ingest.query.header import SavedQuery, Value
 
-__all__ = ["remarks"]
+__all__ = ["remarks", "shown_of"]
 
 
-def remarks(
+def shown_of(
     connection: duckdb.DuckDBPyConnection,
     query: SavedQuery,
     values: Mapping[str, Value],
@@ -24,23 +24,34 @@ def remarks(
     *,
     all_rows: str,
 ) -> Iterator[str]:
-    """Yield a sentence for each thing that the rows alone do not say.
+    """Yield a sentence where the rows are not all there are; in the scope in which they were found.
 
     Args:
         values: a value for each parameter, as `bind` makes it.
         rows: how many rows the query gave.
         all_rows: how to ask for all of them, e.g. "--top 0 for all".
     """
-    if rows == 0:
-        yield why_empty(connection, query, values)
-        return
     top = values.get("top")
-    if isinstance(top, int) and rows >= top:
+    if rows and isinstance(top, int) and rows >= top:
         total = count_rows(connection, query, {**values, "top": None})
         if total is None:
             yield f"{rows:,} rows, maybe more; {all_rows}"
         elif total > rows:
             yield f"{rows:,} of {total:,} rows; {all_rows}"
+
+
+def remarks(
+    connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value], rows: int
+) -> Iterator[str]:
+    """Yield a sentence for each thing about the selected runs that the rows alone do not say.
+
+    Args:
+        values: a value for each parameter, as `bind` makes it.
+        rows: how many rows the query gave.
+    """
+    if rows == 0:
+        yield why_empty(connection, query, values)
+        return
     lacking = count_lacking(connection, query, values)
     if lacking is not None:
         yield f"{lacking.runs} of {lacking.selected} selected runs have no {lacking.what} and are left out"

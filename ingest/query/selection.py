@@ -12,7 +12,7 @@ from ingest.query.header import NARROWING, SavedQuery, Value
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["select_runs"]
+__all__ = ["read_runs", "select_runs"]
 
 _NAMES = tuple(parameter.name for parameter in NARROWING)
 
@@ -20,7 +20,7 @@ _NAMES = tuple(parameter.name for parameter in NARROWING)
 def select_runs(
     connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]
 ) -> tuple[int, ...] | None:
-    """Return the numbers of the runs that the answer depends on; None where it can be any.
+    """Return the numbers of the runs that a query is about; None where that can be any.
 
     Args:
         connection: a database at head.
@@ -38,3 +38,27 @@ def select_runs(
     else:
         return None
     return tuple(run for (run,) in execute_with_blocks(connection, f"SELECT run_id {sql}", given).fetchall())
+
+
+def read_runs(
+    connection: duckdb.DuckDBPyConnection,
+    query: SavedQuery,
+    values: Mapping[str, Value],
+    selected: tuple[int, ...] | None,
+) -> tuple[int, ...] | None:
+    """Return the numbers of the runs that the rows of the answer depend on; None where that can be any.
+
+    Args:
+        connection: as for `select_runs`.
+        values: as for `select_runs`.
+        selected: what `select_runs` found.
+    """
+    most = values.get(query.highest)
+    if most is None:
+        return selected
+    sql = (
+        "SELECT run_id FROM selected_runs($run, $label, $module)"
+        " WHERE peak_bytes > 0 ORDER BY peak_bytes DESC, run_id LIMIT $most"
+    )
+    given = {**{name: values.get(name) for name in _NAMES}, "most": most}
+    return tuple(run for (run,) in execute_with_blocks(connection, sql, given).fetchall())

@@ -5,5 +5,5 @@ CREATE OR REPLACE MACRO owner_name(opcode, source_file, source_line, op_name, in
 CASE
     WHEN opcode = 'parameter' THEN coalesce(regexp_extract(op_name, '^\w+(?:\[\d+\])?'), folded_name(instruction))
     ELSE coalesce(source_text(source_file, source_line, 'own'),
-        folded_name(coalesce(scope_of(plain_op_name(op_name)), plain_op_name(op_name))), folded_name(instruction))
+        folded_name(coalesce(scope_of(plain_op_name(op_name)), plain_op_name(op_name), instruction)))
 END;

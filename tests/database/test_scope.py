@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from ingest.query.header import literal
 from ingest.query.run import bind, run_query
-from ingest.query.selection import select_runs
+from ingest.query.selection import read_runs, select_runs
+from tests.support.profiles import run_profiled, scans
 
 _COPIES = 40
 _ROW_GROUP = 2_048
@@ -57,27 +57,11 @@ def run(many: duckdb.DuckDBPyConnection) -> int:
     return int(row[0])
 
 
-def scans(plan: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the table and the rows that were looked at of every scan of a profile."""
-    if plan.get("operator_type") == "TABLE_SCAN":
-        table = str(plan["extra_info"].get("Table", "")).rpartition(".")[2].strip('"')
-        yield table, int(plan["operator_rows_scanned"])
-    for child in plan.get("children", []):
-        yield from scans(child)
-
-
-def profiled(
+def scanned(
     connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any], folder: Path
 ) -> list[tuple[str, int]]:
     """Run a statement; return the scans of large tables."""
-    output = folder / "profile.json"
-    connection.execute("PRAGMA enable_profiling = 'json'")
-    connection.execute(f"PRAGMA profiling_output = '{output}'")
-    try:
-        connection.execute(sql, dict(values) or None).fetchall()
-    finally:
-        connection.execute("PRAGMA disable_profiling")
-    return [scan for scan in scans(json.loads(output.read_text())) if scan[0] in _LARGE]
+    return [scan for scan in scans(run_profiled(connection, sql, values, folder)) if scan[0] in _LARGE]
 
 
 def most_rows(connection: duckdb.DuckDBPyConnection, run: int, table: str) -> int:
@@ -108,7 +92,7 @@ def check_narrowed(connection: duckdb.DuckDBPyConnection, name: str, run: int, f
     expected = connection.execute(query.sql, values).fetchall()
     with narrowed(connection, select_runs(connection, query, values)):
         assert list(run_query(connection, query, values).rows()) == expected
-        read = profiled(connection, query.sql, values, folder)
+        read = scanned(connection, query.sql, values, folder)
     runs = 1 + ("before" in arguments(name, run))
     assert [scan for scan in read if scan[1] > runs * most_rows(connection, run, scan[0])] == []
 
@@ -150,8 +134,11 @@ def test_profile_shows_what_is_read_without_a_scope(
     many: duckdb.DuckDBPyConnection, run: int, tmp_path: Path
 ) -> None:
     """What the tests below look at shows a question that reads everything."""
-    query = shipped().load("users_of")
-    read = profiled(many, query.sql, bind(query, {"run": str(run)}), tmp_path)
+    sql = (
+        'FROM (SELECT v.run_id, count(*) FROM "values" AS v GROUP BY v.run_id)'
+        " WHERE run_id IN (SELECT r.run_id FROM selected_runs($run) AS r)"
+    )
+    read = scanned(many, sql, {"run": str(run)}, tmp_path)
     assert any(rows == whole(many, table) for table, rows in read)
 
 
@@ -166,9 +153,25 @@ def test_question_about_one_run_reads_its_row_groups_alone(
 def test_macro_about_one_run_reads_its_row_groups_alone(
     many: duckdb.DuckDBPyConnection, run: int, name: str, tmp_path: Path
 ) -> None:
-    read = profiled(many, f"FROM {name}(run := {run})", {}, tmp_path)
+    read = scanned(many, f"FROM {name}(run := {run})", {}, tmp_path)
     assert read
     assert [scan for scan in read if scan[1] > most_rows(many, run, scan[0])] == []
+
+
+def test_question_about_the_highest_peaks_reads_the_row_groups_of_these_runs_alone(
+    many: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Also where nobody names them: `savings` looks at so many runs and is asked of all."""
+    query = shipped().load("savings")
+    values = bind(query, {"runs": 1})
+    expected = many.execute(query.sql, values).fetchall()
+    runs = read_runs(many, query, values, select_runs(many, query, values))
+    assert runs is not None
+    assert {row[0] for row in expected} == set(runs)
+    with narrowed(many, runs):
+        assert list(run_query(many, query, values).rows()) == expected
+        read = scanned(many, query.sql, values, tmp_path)
+    assert [scan for scan in read if scan[1] > most_rows(many, runs[0], scan[0])] == []
 
 
 @pytest.mark.slow

@@ -90,6 +90,8 @@ def test_a_file_may_have_no_header() -> None:
         (HEADER.replace("run_id BIGINT:", "run_id BIGINT [miles]:") + BODY, ":4: unit [miles] is none of"),
         (HEADER.replace("run_id BIGINT: run", "run_id: run") + BODY, ":4: a column is 'NAME TYPE"),
         (HEADER + "-- needs: money\n" + BODY, "needs: 'money' is none of ranges, uses"),
+        (HEADER + "-- reads: all\n" + BODY, "reads: 'all' is neither 'selected runs' nor"),
+        (HEADER + "-- reads: selected runs, $most highest peaks\n" + BODY, "'$most' is no parameter"),
         (HEADER + "-- parameter top BIGINT = 6: again\n" + BODY, "parameter 'top' is there twice"),
         (HEADER + BODY.replace("$top", "$tops"), "the statement uses $tops, the header does not declare it"),
         (HEADER + BODY.replace(" LIMIT $top", ""), "the statement does not use parameter 'top'"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -14,6 +12,7 @@ from ingest.database.connect import open_database
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from ingest.query.run import bind
+from tests.support.profiles import Plan, run_profiled
 from tests.support.query_databases import load_demonstration
 
 # A query that needs a value of its own to do its work, besides its defaults.
@@ -102,8 +101,6 @@ def deep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyCo
         yield connection
 
 
-Plan = Mapping[str, Any]
-
 NESTED = ("NESTED_LOOP", "BLOCKWISE_NL", "CROSS_PRODUCT", "IE_JOIN", "PIECEWISE_MERGE", "POSITIONAL")
 """Joins that compare rows pair by pair, or may."""
 FEW_ROWS = 20
@@ -112,21 +109,6 @@ MOST_MATCHES = 4
 """Rows that a join may make of each row of its larger side."""
 MANY_ROWS = 1_000
 """Joins that make fewer rows are not worth a look."""
-
-
-def run_profiled(
-    connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Any], folder: Path
-) -> Plan:
-    """Run a statement; return its plan with the rows that each operator really put out."""
-    output = folder / "profile.json"
-    connection.execute("PRAGMA enable_profiling = 'json'")
-    connection.execute(f"PRAGMA profiling_output = '{output}'")
-    try:
-        connection.execute(sql, dict(values) or None).fetchall()
-    finally:
-        connection.execute("PRAGMA disable_profiling")
-    plan: Plan = json.loads(output.read_text())
-    return plan
 
 
 def faults(plan: Plan, largest_table: int) -> list[str]:
