@@ -17,6 +17,7 @@ __all__ = ["command_line", "explain"]
 # say is left out.
 _HOLDER = re.compile(r"lock is held in (?P<command>.+?) \(PID (?P<pid>\d+)\)")
 _COMMAND_CHARACTERS = 120
+_COMMAND_BYTES = 4096
 
 
 class _Refusal(NamedTuple):
@@ -125,8 +126,11 @@ def command_line(pid: int) -> str | None:
     """
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            words = file.read(4096).split(b"\0")
+            data = file.read(_COMMAND_BYTES)
     except OSError:
         return None
-    command = without_secrets(" ".join(os.fsdecode(word) for word in words if word))
+    words = data.split(b"\0")
+    if len(data) == _COMMAND_BYTES:
+        words.pop()  # of half a URL nobody knows what is its password
+    command = " ".join(without_secrets(os.fsdecode(word)) for word in words if word)
     return command if len(command) <= _COMMAND_CHARACTERS else command[: _COMMAND_CHARACTERS - 1] + "…"

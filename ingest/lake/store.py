@@ -8,7 +8,6 @@ libraries' own, which quote requests with their signatures.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -19,8 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ingest.display import display
-from ingest.errors import DatabaseError, NotADatabase, XbufError
-from ingest.source.kinds import is_url, without_secrets
+from ingest.errors import DatabaseError, NotADatabase, UsageError, XbufError
+from ingest.source.address import parse_url
+from ingest.source.kinds import is_url
+from ingest.source.refusal import refusal_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -38,9 +39,6 @@ CONNECT_SECONDS: Final = 5
 RETRIES: Final = 4
 RETRY_SECONDS: Final = 60
 """For one request with all its retries."""
-
-_STORES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az"}
-"""Schemes by what stands in their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,22 +124,18 @@ def parse_lake(text: str) -> Lake:
         name = unquote(urlsplit(name).path)
     if not is_url(name):
         return Lake(os.path.realpath(name), True)
-    shown = display(without_secrets(name))
-    parts = urlsplit(name)
-    scheme = _STORES.get(parts.scheme.lower())
-    if scheme is None:
-        raise DatabaseError(f"{shown}: a lake lies in a folder, or at s3://, gs:// or az://")
-    user, _, place = parts.netloc.rpartition("@")
-    if parts.scheme.lower() == "abfs" and user and ":" not in user:
-        user, place = "", user  # abfs://CONTAINER@ACCOUNT: the account is the environment's
-    if user or parts.query or parts.fragment:
+    try:
+        address = parse_url(name)
+    except UsageError as error:
+        raise DatabaseError(str(error)) from None
+    if address.is_web:
+        raise DatabaseError(f"{address.shown}: a lake lies in a folder, or at s3://, gs:// or az://")
+    if address.has_more:
         raise DatabaseError(
-            f"{shown}: a lake's URL has no user, password or query, which would be stored with it; give"
-            " credentials by the environment (AWS_ACCESS_KEY_ID and the like)"
+            f"{address.shown}: a lake's URL has no user, password or query, which would be stored with it;"
+            " give credentials by the environment (AWS_ACCESS_KEY_ID and the like)"
         )
-    if not place:
-        raise DatabaseError(f"{shown}: names no bucket")
-    return Lake(f"{scheme}://{place}/{parts.path.strip('/')}".rstrip("/"), False)
+    return Lake(address.shown, False)
 
 
 def require_libraries() -> None:
@@ -168,47 +162,20 @@ def in_words(lake: Lake, table: str | None = None) -> Iterator[None]:
         raise _explained(lake, table, error) from None
 
 
-_STATUS: Final = re.compile(r"\bstatus(?: code)?:? (\d{3})\b")
-_WORDS: Final = {
-    "dns": "the name of the host is not known",
-    "certificate": "its certificate is not valid",
-    "refused": "the connection is refused",
-    "timed out": "it does not answer in time",
-    "reset": "the connection is cut off",
-    "closed before": "the connection is cut off",
-    "no space left": "no space is left",
-    "credential": "there are no credentials for it",
-    "token": "there are no credentials for it",
-    "must be specified": "the environment does not say whose it is (account, or region)",
-    "error sending request": "it cannot be reached",
-    "error decoding response": "the connection is cut off",
-}
-"""What the libraries' messages may hold, with words of our own."""
-
-
 def _explained(lake: Lake, table: str | None, error: Exception) -> DatabaseError:
     """Say in words of our own why a lake cannot be used."""
     shown = f"{lake}/{table}" if table else str(lake)
-    kind = type(error).__name__
+    kind, words = refusal_of(error)
     text = str(error).lower()
-    found = _STATUS.search(text)
-    status = int(found[1]) if found else 0
-    if status in (401, 403) or _is(
-        kind, text, ("PermissionDenied", "Unauthenticated"), ("permission denied",)
-    ):
+    if kind == "denied":
         whose = "the owner and mode of the folder" if lake.is_local else "the credentials of this process"
-        return DatabaseError(f"{shown}: permission denied; look at {whose}")
+        return DatabaseError(f"{shown}: {words}; look at {whose}")
     if "nosuchbucket" in text or "no such bucket" in text:
         return DatabaseError(f"{shown}: there is no such bucket; make it, or name another")
-    if kind == "TableNotFoundError" or status == 404 or _is(kind, text, ("NotFound",), ("not found",)):
+    if kind == "gone":
         return NotADatabase(
             f"{shown}: there is no such table or file; make the lake: xbuf lake create {lake}"
         )
-    if kind in ("DeltaProtocolError", "SchemaMismatchError"):
+    if type(error).__name__ in ("DeltaProtocolError", "SchemaMismatchError"):
         return NotADatabase(f"{shown}: is a Delta table that this xbuf cannot use; name another place")
-    reason = next((reason for word, reason in _WORDS.items() if word in text), f"a request failed ({kind})")
-    return DatabaseError(f"{shown}: {reason}; nothing is half visible: run again when it can be used")
-
-
-def _is(kind: str, text: str, kinds: tuple[str, ...], words: tuple[str, ...]) -> bool:
-    return kind.startswith(kinds) or any(word in text for word in words)
+    return DatabaseError(f"{shown}: {words}; nothing is half visible: run again when it can be used")

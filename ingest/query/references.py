@@ -24,7 +24,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
-from ingest.source.kinds import place_of
+from ingest.source.kinds import place_of, without_secrets
 
 if TYPE_CHECKING:
     import duckdb
@@ -123,9 +123,10 @@ def resolve_one(connection: duckdb.DuckDBPyConnection, text: str) -> int:
         {"runs": list(runs), "n": _SHOWN},
     ).fetchall()
     more = f" and {len(runs) - _SHOWN:,} more" if len(runs) > _SHOWN else ""
+    named = without_secrets(text)
     raise UsageError(
-        f"{text!r} names {len(runs):,} runs, and one is wanted: {', '.join(name for (name,) in rows)}{more};"
-        f" write a number, or MODULE@{text}"
+        f"{named!r} names {len(runs):,} runs, and one is wanted: {', '.join(name for (name,) in rows)}{more};"
+        f" write a number, or MODULE@{named}"
     )
 
 
@@ -159,9 +160,11 @@ def _some(connection: duckdb.DuckDBPyConnection, text: str, sql: str, **values: 
         " UNION ALL SELECT DISTINCT key || '=' || value FROM run_labels"
     ).fetchall()
     if not names:
-        raise UsageError(f"{text!r}: the database holds no runs yet; load dumps with `xbuf-ingest DIR`")
+        raise UsageError(
+            f"{without_secrets(text)!r}: the database holds no runs yet; load dumps with `xbuf-ingest DIR`"
+        )
     hint = did_you_mean(text, [name for (name,) in names]) or f"; a run is {FORMS}"
-    raise UsageError(f"no run is {text!r}{hint}")
+    raise UsageError(f"no run is {without_secrets(text)!r}{hint}")
 
 
 def _ids(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> tuple[int, ...]:

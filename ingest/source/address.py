@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ingest.display import display
 from ingest.errors import UsageError
-from ingest.source.kinds import without_secrets
+from ingest.source.kinds import is_well_formed, without_secrets
 
 __all__ = ["Address", "parse_url"]
 
@@ -37,6 +37,13 @@ class Address(NamedTuple):
     """Path within it, without a slash at its start; one at its end is kept."""
     secret: str
     """The URL of the place with all that opens it; empty where the environment has that."""
+    has_more: bool = False
+    """There was a user, a query or a fragment, which is in none of the others but `secret`."""
+
+    @property
+    def is_web(self) -> bool:
+        """It is on a web server, which lists nothing."""
+        return self.scheme in ("http", "https")
 
     @property
     def root(self) -> str:
@@ -59,24 +66,26 @@ def parse_url(url: str) -> Address:
         UsageError: it names nothing that dumps are read from.
     """
     shown = display(without_secrets(url))
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-        place = host if parts.port is None else f"{host}:{parts.port}"
-    except ValueError as error:
-        raise UsageError(f"{shown}: is no URL: {error}") from None
+    if not is_well_formed(url):
+        raise UsageError(
+            f"{shown}: is no URL: its port is no number; in a password, / is written %2F, # %23, ? %3F, @ %40"
+        )
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    place = host if parts.port is None else f"{host}:{parts.port}"
     scheme = _STORES.get(parts.scheme.lower())
     if scheme is None:
         raise UsageError(
             f"{shown}: dumps are read from s3://, gs://, az://, https:// and http://, and from paths"
         )
+    user, _, after = parts.netloc.rpartition("@")
     is_web = scheme in ("http", "https")
     if not is_web:
         # A bucket is no host: its case counts. abfs://CONTAINER@ACCOUNT: the account is the environment's.
-        user, _, after = parts.netloc.rpartition("@")
-        place = user if parts.scheme.lower() == "abfs" and user else after
+        is_container = parts.scheme.lower() == "abfs" and user and ":" not in user
+        place, user = (user, "") if is_container else (after, user)
     if not place:
         raise UsageError(f"{shown}: names no bucket or host")
     key = (unquote(parts.path) if is_web else parts.path).removeprefix("/")
     secret = urlunsplit((scheme, parts.netloc, "", parts.query, "")) if is_web else ""
-    return Address(scheme, place, key, secret)
+    return Address(scheme, place, key, secret, bool(user or parts.query or parts.fragment))

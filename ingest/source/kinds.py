@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from ingest.display import display
 
@@ -14,6 +15,7 @@ __all__ = [
     "is_archive",
     "is_elsewhere",
     "is_url",
+    "is_well_formed",
     "place_of",
     "shown",
     "without_secrets",
@@ -33,7 +35,9 @@ TAR_ENDINGS: Final = {
 
 _ENDINGS: Final = (*ZIP_ENDINGS, *TAR_ENDINGS)
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-_URL_IN_TEXT: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#]*@)?([^\s?#]*)(\S*)")
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.-]*://)"
+_WHOLE_URL: Final = re.compile(rf"{_SCHEME}(?:[^/?#]*@)?([^?#]*).*", re.DOTALL)
+_URL_IN_TEXT: Final = re.compile(rf"{_SCHEME}(?:[^\s/?#]*@)?([^\s?#]*)\S*")
 
 
 def is_url(text: str) -> bool:
@@ -52,8 +56,24 @@ def is_elsewhere(text: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with all URLs in it fit to show: without user, query and fragment."""
-    return _URL_IN_TEXT.sub(r"\1\3", text)
+    """Return a URL, or a text with URLs in it, fit to show: without user, query and fragment.
+
+    Of a URL that cannot be taken apart, as one with a slash in its password, only the scheme is left.
+    """
+    whole = _WHOLE_URL.fullmatch(text)
+    if whole is None:
+        return _URL_IN_TEXT.sub(r"\1\2", text)
+    return f"{whole[1]}{whole[2]}" if is_well_formed(text) else f"{whole[1]}..."
+
+
+def is_well_formed(url: str) -> bool:
+    """Say whether a URL has a host and a port; else its parts may be of something that is not to be shown."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    return "@" not in parts.fragment
 
 
 def shown(text: str) -> str:

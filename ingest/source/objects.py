@@ -91,11 +91,6 @@ class AtUrl:
         """Every reading is a request."""
         return False
 
-    @property
-    def is_web(self) -> bool:
-        """It is a web server, which lists nothing."""
-        return self.address.scheme in ("http", "https")
-
     def key_of(self, path: str) -> str:
         """Return the key of a file, given as it may be shown."""
         return path[len(self.address.root) + 1 :]
@@ -169,7 +164,7 @@ class AtUrl:
     def _require_store(self, path: str, error: OSError) -> None:
         """Raise SourceError unless the store answers, asked for something that costs little."""
         try:
-            self._attempt(self.address.root, partial(_look, is_web=self.is_web))
+            self._attempt(self.address.root, partial(_look, is_web=self.address.is_web))
         except _Refused as refused:
             kind, words = refused.refusal
             if kind == "failed":
@@ -177,7 +172,7 @@ class AtUrl:
                     f"{path}: {error.strerror}; {self.address.root} does not answer either ({words}): run"
                     " again when it does"
                 ) from None
-            if kind == "denied" and not self.is_web:
+            if kind == "denied" and not self.address.is_web:
                 raise SourceError(f"{path}: {_DENIED}") from None
 
     def _ask(self, what: str, request: Callable[[ObjectStore], _T]) -> _T:
@@ -236,7 +231,7 @@ def look_up(source: AtUrl, key: str) -> Objects:
             status = source.status(shown)
             if status is not None:
                 return Objects((*_next_to(source, key, shown), (key, status)), True)
-        if source.is_web:
+        if source.address.is_web:
             if key.endswith("/") or not key:
                 raise SourceError(f"{shown}: a web server lists no files; name an archive, or a file")
             raise FileNotFoundError(shown)
@@ -254,7 +249,7 @@ def _next_to(source: AtUrl, key: str, shown: str) -> list[tuple[str, Status]]:
     """List the files in the folder of a file, as far as the place lists any."""
     import obstore
 
-    if source.is_web or is_archive(key):
+    if source.address.is_web or is_archive(key):
         return []
     folder = key.rpartition("/")[0] or None
     with suppress(PermissionError):
@@ -390,7 +385,7 @@ def _store(address: Address, _: int) -> ObjectStore:
     }
     retry: Any = {"max_retries": 0}  # they are done here, where the time is known
     try:
-        if address.scheme in ("http", "https"):
+        if address.is_web:
             parts = urlsplit(address.secret)
             if parts.username is not None:
                 pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

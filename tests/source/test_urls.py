@@ -13,6 +13,7 @@ import pytest
 
 from ingest.check.baseline import as_json
 from ingest.check.gate import Gate, measure_baseline
+from ingest.database.refusals import command_line
 from ingest.dump.find import discover
 from ingest.errors import SourceError, UsageError
 from ingest.pipeline.importer import import_dumps
@@ -40,20 +41,50 @@ SECRET = "S3CR3T"
             "https://host:8443/a b.zip",
         ),
         (f"https://{SECRET}@host/a.zip", "https://host/a.zip"),
+        (f"https://user:a b@{SECRET}@host/a.zip", "https://host/a.zip"),
+        (f"az://box/a?sv=2026&sig={SECRET}", "az://box/a"),
     ],
 )
 def test_what_is_shown_of_a_url_opens_nothing(url: str, shown: str) -> None:
     """User, password, query and fragment stay out of what is stored and printed, and of its repr."""
     address = parse_url(url)
     assert address.shown == place_of(url) == shown
-    assert SECRET not in repr(address) + repr(AtUrl(address)) + without_secrets(f"xbuf-ingest {url} --x")
+    assert SECRET not in repr(address) + repr(AtUrl(address)) + without_secrets(url)
+    assert " " in url or SECRET not in without_secrets(f"xbuf-ingest {url} --x")
 
 
-@pytest.mark.parametrize("url", ["ftp://host/a.zip", "s3://", "https:///a.zip", "http://host:port/a"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://host/a.zip",
+        "s3://",
+        "https:///a.zip",
+        "http://host:port/a",
+        f"https://user:pass/{SECRET}@host/a.zip",
+        f"https://user:12#{SECRET}@host/a.zip",
+        f"ftp://user:{SECRET}@host/a.zip",
+    ],
+)
 def test_a_url_of_nothing_that_is_read_is_wrong_usage(url: str) -> None:
-    """It says what is."""
-    with pytest.raises(UsageError):
+    """It says what is; where its parts cannot be told from each other, none of them is shown."""
+    with pytest.raises(UsageError) as caught:
         parse_url(url)
+    assert SECRET not in str(caught.value) + without_secrets(url)
+
+
+def test_the_command_of_a_process_is_shown_without_secrets() -> None:
+    """Also where only its first bytes are read, which may end within a password."""
+    code = "import time; time.sleep(60)"
+    left = 4096 - len(f"{sys.executable} -c {code}  https://user:S3")
+    for filling in ("x", "x" * left):
+        words = [sys.executable, "-c", code, filling, f"https://user:{SECRET}@host/a.zip"]
+        with subprocess.Popen(words) as process:
+            try:
+                while "sleep" not in (command := command_line(process.pid) or ""):
+                    time.sleep(0.01)
+            finally:
+                process.kill()
+        assert SECRET[:2] not in command
 
 
 def test_a_local_import_imports_nothing_for_urls(tmp_path: Path) -> None:
@@ -180,7 +211,8 @@ def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp
     given = ",".join(f"{part}={fault}" for part, fault in faults.items())
     database = tmp_path / "xbuf.duckdb"
     with web_server(tmp_path, given) as url:
-        urls = [f"{url}/{path.name}" for path in sorted(tmp_path.glob("module*"))]
+        where = url.replace("//", f"//user:{SECRET}@")
+        urls = [f"{where}/{path.name}?sig={SECRET}" for path in sorted(tmp_path.glob("module*"))]
         summary = import_dumps(urls, database, jobs=2)
         assert (summary.status, summary.loaded, summary.rejected) == ("rejects", 1, 5)
         why = {one.file.removeprefix(f"{url}/")[:11]: one.message for one in summary.rejects}
@@ -193,8 +225,11 @@ def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp
             "module_0005": f"cannot be read after 2 trials: the server answers 500; {again}",
         }
         assert hlo in next(one.file for one in summary.rejects if "_0005" in one.file)
+        failed = repr(summary)
         summary = import_dumps(urls, database, jobs=2)
         assert (summary.status, summary.loaded, summary.unchanged) == ("ok", 5, 1)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept + failed.encode()
 
 
 def test_a_version_is_the_same_from_a_listing_as_from_an_answer() -> None:
