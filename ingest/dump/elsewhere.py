@@ -18,7 +18,7 @@ from ingest.source.archive import START_BYTES, ArchiveFiles, Listing, list_archi
 from ingest.source.kinds import is_archive, is_url
 from ingest.source.local import source_of, status_of, without_links
 from ingest.source.objects import AtUrl, look_up, require_obstore, start_of
-from ingest.source.source import PathIn, Source, Status, why_unreadable
+from ingest.source.source import PathIn, Source, Status, Terms, why_unreadable
 from ingest.source.walk import DamagedArchive
 
 __all__ = ["Elsewhere", "Listings"]
@@ -79,40 +79,49 @@ class Elsewhere:
         problems: what could not be read, or is incomplete.
     """
 
-    def __init__(self, listings: Listings, deadline: float | None) -> None:
+    def __init__(self, listings: Listings, terms: Terms) -> None:
         """Begin.
 
         Args:
             listings: what is known of archives.
-            deadline: when to give up at URLs, in seconds of `time.time`; None for never.
+            terms: on which URLs are read.
         """
         self.sets: list[DumpSet] = []
         self.problems: list[Problem] = []
         self._listings = listings
-        self._deadline = deadline
+        self._terms = terms
         self._folders: dict[tuple[str, Address | None], _ListedFolder] = {}
 
-    def add(self, text: str) -> None:
-        """List what a URL, or the path of an archive, names.
+    def add(self, texts: Sequence[str]) -> None:
+        """List what URLs, or the paths of archives, name.
 
         Raises:
             UsageError: there is nothing.
             SourceError: it cannot be read.
         """
-        if not is_url(text):
+        addresses = []
+        for text in texts:
+            if is_url(text):
+                addresses.append(parse_url(text))
+                continue
             archive = without_links(os.path.abspath(text))
             version = status_of(archive)
             if version is None:
                 raise UsageError(f"{display(text)}: no such file or directory")
             self._add_archive(archive, version)
+        if not addresses:
             return
         require_obstore()
-        address = parse_url(text)
-        source = AtUrl(address._replace(key=""), self._deadline)
-        try:
-            [survey] = apart(_survey, source, address.key, what=address.shown, deadline=self._deadline)
-        except FileNotFoundError:
-            raise UsageError(f"{address.shown}: there is no such file, and nothing below it") from None
+        places = [(AtUrl(one._replace(key=""), self._terms), one.key) for one in addresses]
+        surveys = apart(_surveys, places, what=addresses[0].shown, terms=self._terms)
+        for address, (source, _) in zip(addresses, places, strict=True):
+            try:
+                survey = next(surveys)
+            except FileNotFoundError:
+                raise UsageError(f"{address.shown}: there is no such file, and nothing below it") from None
+            self._add_survey(address, source, survey)
+
+    def _add_survey(self, address: Address, source: AtUrl, survey: _Survey) -> None:
         if survey.is_file and is_archive(address.key):
             status = survey.files[address.key]
             self._add_archive(PathIn(address.shown, source, status), status)
@@ -163,7 +172,7 @@ class Elsewhere:
     def _list(self, archive: str) -> Listing:
         if not source_of(archive).is_far:
             return list_archive(archive, _wants_start)
-        [listing] = apart(_list_far, archive, what=archive, deadline=self._deadline)
+        [listing] = apart(_list_far, archive, what=archive, terms=self._terms)
         return listing
 
     def _folder(self, directory: str, source: Source, address: Address | None) -> _ListedFolder:
@@ -190,16 +199,20 @@ class _Survey(NamedTuple):
     starts: dict[str, bytes | OSError]
 
 
-def _survey(source: AtUrl, key: str) -> Iterator[_Survey]:
+def _surveys(places: Sequence[tuple[AtUrl, str]]) -> Iterator[_Survey]:
+    for source, key in places:
+        yield _survey(source, key)
+
+
+def _survey(source: AtUrl, key: str) -> _Survey:
     found = look_up(source, key)
     files = dict(found.files)
     if found.is_file and is_archive(key):
-        yield _Survey(True, files, {})
-        return
+        return _Survey(True, files, {})
     wanted = [
         (one, status) for one, status in files.items() if (one == key and found.is_file) or _wants_start(one)
     ]
-    yield _Survey(found.is_file, files, dict(start_of(source, wanted, START_BYTES)))
+    return _Survey(found.is_file, files, dict(start_of(source, wanted, START_BYTES)))
 
 
 def _list_far(archive: str) -> Iterator[Listing]:

@@ -22,6 +22,7 @@ from ingest.errors import UsageError
 from ingest.source.kinds import is_elsewhere, is_url
 from ingest.source.local import is_of_kernel, open_folder
 from ingest.source.local_folder import LocalFolder
+from ingest.source.source import APART, Terms
 
 if TYPE_CHECKING:
     from ingest.dump.elsewhere import Listings
@@ -36,7 +37,7 @@ def discover(
     proto_alone: bool = False,
     follow_symlinks: bool = False,
     listings: Listings | None = None,
-    deadline: float | None = None,
+    terms: Terms = APART,
 ) -> Discovery:
     """Find the dump sets in directories, at any depth, of files given by name, in archives and at URLs.
 
@@ -53,7 +54,7 @@ def discover(
             are problems), and each profile as a set with one member, of the role `profile`.
         follow_symlinks: follow links wherever they lead.
         listings: what is known of archives; takes what is found out.
-        deadline: when to give up at URLs, in seconds of `time.time`; None for never.
+        terms: on which URLs are read.
 
     Raises:
         TypeError: `paths` are no paths.
@@ -87,9 +88,8 @@ def discover(
         from ingest.dump.elsewhere import Elsewhere
         from ingest.dump.elsewhere import Listings as NoListings
 
-        far = Elsewhere(listings or NoListings(), deadline)
-        for text in elsewhere:
-            far.add(text)
+        far = Elsewhere(listings or NoListings(), terms)
+        far.add(elsewhere)
         far.find(known, proto_alone)
         search.sets += far.sets
         search.problems += far.problems

@@ -60,6 +60,7 @@ from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_nam
 from ingest.pipeline.summary import ImportSummary, Progress, as_event
 from ingest.pipeline.suspects import Suspects
 from ingest.pipeline.target import Changes, Target
+from ingest.source.source import Terms
 from ingest.staging.memory import rare_collections, release_freed
 from ingest.staging.task import Task
 from ingest.staging.workers import default_jobs
@@ -127,7 +128,8 @@ def import_dumps(
     names = as_paths(paths)
     labelling = Labelling(as_labels(labels), as_pattern(label_from))
     emit = on_event or (lambda _: None)
-    deadline = time.time() + source_timeout if source_timeout else None
+    # Without workers nobody forks here: see `ingest.source.apart`.
+    terms = Terms(time.time() + source_timeout if source_timeout else None, is_apart=jobs != 0)
 
     def on_wait(refusal: DatabaseLocked) -> None:
         emit(WaitingForLock(target.name, refusal.pid, refusal.command, wait_seconds))
@@ -141,9 +143,7 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target.place, os.fspath(publish))
         if dry_run:
-            return plan_only(
-                names, target, rehash, read_hlo, follow_symlinks, select, deadline, started, emit
-            )
+            return plan_only(names, target, rehash, read_hlo, follow_symlinks, select, terms, started, emit)
         with target.lock(), rare_collections():
             run.prepare(
                 names,
@@ -153,7 +153,7 @@ def import_dumps(
                 read_hlo=read_hlo,
                 follow_symlinks=follow_symlinks,
                 select=select,
-                deadline=deadline,
+                terms=terms,
             )
             run.read(default_jobs() if jobs is None else jobs)
             run.load()
@@ -208,7 +208,7 @@ class _Import:
         read_hlo: bool,
         follow_symlinks: bool,
         select: Select | None,
-        deadline: float | None,
+        terms: Terms,
     ) -> None:
         """Find what must be read, and open the journal."""
         pending = left_behind(self._target.place)
@@ -231,7 +231,7 @@ class _Import:
             profiles=self._profiles,
             select=select,
             staging=self._staging,
-            deadline=deadline,
+            terms=terms,
         )
         self._outcome.found = found.found
         recorded = records.recorded(found.sets, rehash=rehash)

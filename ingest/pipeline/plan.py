@@ -23,6 +23,7 @@ from ingest.pipeline.recorded import Recorded
 from ingest.pipeline.summary import ImportSummary
 from ingest.pipeline.target import Records, Target
 from ingest.source.kinds import is_elsewhere, place_of, shown
+from ingest.source.source import APART, Terms
 from ingest.staging.task import Rejected, Task
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def search(
     read_hlo: bool,
     follow_symlinks: bool,
     listings: Listings | None = None,
-    deadline: float | None = None,
+    terms: Terms = APART,
 ) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage, a profile is one.
 
@@ -66,7 +67,7 @@ def search(
         proto_alone=read_hlo,
         follow_symlinks=follow_symlinks,
         listings=listings,
-        deadline=deadline,
+        terms=terms,
     )
     sets = [
         one if read_hlo else _without_sidecars(one)
@@ -86,7 +87,7 @@ def find_sets(
     select: Select | None = None,
     staging: Path,
     may_write: bool = True,
-    deadline: float | None = None,
+    terms: Terms = APART,
 ) -> Discovery:
     """Find the dump sets as `search` does, with the modules of profiles in the place of these.
 
@@ -99,7 +100,7 @@ def find_sets(
         select: what of it is wanted; None for all.
         staging: the folder that keeps what lies in archives.
         may_write: what is found out may be kept there.
-        deadline: when to give up at URLs, in seconds of `time.time`; None for never.
+        terms: on which URLs are read.
     """
     renamed = records.renamed(list(map(_root, names)))
     listings = None
@@ -114,7 +115,7 @@ def find_sets(
         read_hlo=read_hlo,
         follow_symlinks=follow_symlinks,
         listings=listings,
-        deadline=deadline,
+        terms=terms,
     )
     if listings is not None:
         listings.keep()
@@ -223,7 +224,7 @@ def plan_only(
     read_hlo: bool,
     follow_symlinks: bool,
     select: Select | None,
-    deadline: float | None,
+    terms: Terms,
     started: float,
     emit: Callable[[Event], None],
 ) -> ImportSummary:
@@ -239,7 +240,7 @@ def plan_only(
         select=select,
         staging=staging,
         may_write=False,
-        deadline=deadline,
+        terms=terms,
     )
     tasks, unchanged = plan_tasks(found.sets, records.recorded(found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))

@@ -17,6 +17,7 @@ from ingest.pipeline.journal import ImportRecord, Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
 from ingest.source.local import source_of, status_of
+from ingest.source.source import APART
 from ingest.staging.at_hand import AtHand
 from ingest.staging.task import Rejected, Staged, Task
 from ingest.staging.workers import give_up, stage_alone, stage_tasks
@@ -158,7 +159,7 @@ def _found_again(tasks: Sequence[Task]) -> list[Task]:
     if far:
         from ingest.source.apart import apart
 
-        found |= dict(zip(far, apart(_statuses, far, what=far[0], deadline=None), strict=True))
+        found |= dict(zip(far, apart(_statuses, far, what=far[0], terms=APART), strict=True))
     again = []
     for task, its_paths in zip(tasks, paths, strict=True):
         members = []

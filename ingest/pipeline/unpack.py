@@ -16,7 +16,7 @@ from typing import Final
 from ingest.source.apart import apart
 from ingest.source.archive import ArchiveFiles, Packed, PackedFiles, read_members
 from ingest.source.objects import AtUrl
-from ingest.source.source import PathIn, Unreachable
+from ingest.source.source import APART, PathIn, Unreachable
 from ingest.source.walk import DamagedArchive
 from ingest.staging.task import Task
 
@@ -143,5 +143,5 @@ def _members(source: ArchiveFiles, wanted: frozenset[str]) -> Iterator[tuple[str
         return read_members(source.archive, wanted)
     assert isinstance(source.archive, PathIn)
     at = source.archive.source
-    deadline = at.deadline if isinstance(at, AtUrl) else None
-    return apart(read_members, source.archive, wanted, what=source.archive, deadline=deadline)
+    terms = at.terms if isinstance(at, AtUrl) else APART
+    return apart(read_members, source.archive, wanted, what=source.archive, terms=terms)

@@ -3,11 +3,15 @@
 What reads object stores keeps threads, and a process with these cannot be forked: its child waits for ever
 for threads that it has not. So the process of an import, whose workers are forked, never reads there itself.
 And a process can be ended when its time is up, whatever it waits for.
+
+An import without workers (`jobs=0`) runs where nobody may fork, as in a program with JAX's threads. It reads
+stores itself; from then on no child of it can.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import time
@@ -16,27 +20,47 @@ from multiprocessing.connection import Connection
 from typing import Any, Final, TypeVar
 
 from ingest.errors import SourceError
+from ingest.source.source import Terms
 
-__all__ = ["apart", "late"]
+__all__ = ["apart", "late", "require_own"]
 
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.5
 
+_reader: int | None = None
+"""The process that has read a store, here or in a parent of this one."""
 
-def apart(
-    make: Callable[..., Iterator[_T]], *arguments: Any, what: str, deadline: float | None
-) -> Iterator[_T]:
+
+def require_own() -> None:
+    """Note that this process reads a store.
+
+    Raises:
+        SourceError: a parent of it has, so that it would wait for ever.
+    """
+    global _reader
+    if _reader not in (None, os.getpid()):
+        raise SourceError(
+            "the program that started this process has read URLs itself (jobs=0): import with jobs=0 always,"
+            " or never, in one program"
+        )
+    _reader = os.getpid()
+
+
+def apart(make: Callable[..., Iterator[_T]], *arguments: Any, what: str, terms: Terms) -> Iterator[_T]:
     """Yield what a generator yields that another process runs; its errors are raised here.
 
     Args:
         make: makes the generator; it and the arguments are sent to the process where that is not forked.
         arguments: for `make`.
         what: what is read, for messages.
-        deadline: when to give up, in seconds of `time.time`; None for never.
+        terms: of reading; where they say so, this process runs the generator.
 
     Raises:
         SourceError: the time is up, or the process was killed.
     """
+    if not terms.is_apart:
+        yield from make(*arguments)
+        return
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pipe, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(theirs, make, arguments), daemon=True)
@@ -45,7 +69,7 @@ def apart(
     try:
         while True:
             while not pipe.poll(_LOOK_SECONDS):
-                if deadline is not None and time.time() > deadline:
+                if terms.deadline is not None and time.time() > terms.deadline:
                     raise late(what)
             try:
                 kind, value = pipe.recv()

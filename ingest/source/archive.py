@@ -181,6 +181,7 @@ def _packed(stream: IO[bytes], size: int) -> Packed:
 class ArchiveFiles:
     """The files of an archive, read where they lie: each opening goes through the archive again."""
 
+    is_remote = False
     rereads_ranges = False
 
     def __init__(self, archive: str, version: Status) -> None:
@@ -234,7 +235,7 @@ class ArchiveFiles:
 class PackedFiles:
     """Files whose content is in memory, or why it is not there."""
 
-    is_far = False
+    is_far = is_remote = False
     rereads_ranges = False
 
     def __init__(self, files: Mapping[str, Packed | OSError]) -> None:

@@ -69,7 +69,7 @@ _LATEST: Final = 2**63 - 1
 class LocalFiles:
     """The files of this machine; a path is absolute, or relative to the working directory."""
 
-    is_far = False
+    is_far = is_remote = False
     rereads_ranges = True
 
     def open(self, path: str, found: Status | None = None) -> OpenFile:

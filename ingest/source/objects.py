@@ -25,10 +25,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ingest.errors import SourceError
 from ingest.source.address import Address
-from ingest.source.apart import late
+from ingest.source.apart import late, require_own
 from ingest.source.kinds import is_archive
 from ingest.source.refusal import Refusal, refusal_of
-from ingest.source.source import OpenFile, Status, Unreachable
+from ingest.source.source import APART, OpenFile, Status, Terms, Unreachable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -73,17 +73,22 @@ class AtUrl:
 
     Attributes:
         address: of the place; its key has no meaning here.
-        deadline: when to give up, in seconds of `time.time`; None for never.
+        terms: of reading.
         heard: called with each answer.
     """
 
     address: Address = field(repr=False)
-    deadline: float | None = None
+    terms: Terms = APART
     heard: Callable[[], None] = _nothing
 
     @property
     def is_far(self) -> bool:
         """It is read by processes of their own."""
+        return self.terms.is_apart
+
+    @property
+    def is_remote(self) -> bool:
+        """Every reading is a request."""
         return True
 
     @property
@@ -191,7 +196,7 @@ class AtUrl:
         store = _store(self.address, os.getpid())
         pause = FIRST_PAUSE
         for trial in range(1, TRIALS + 1):
-            if self.deadline is not None and time.time() > self.deadline:
+            if self.terms.deadline is not None and time.time() > self.terms.deadline:
                 raise late(what)
             try:
                 return request(store)
@@ -376,6 +381,7 @@ def _look(store: ObjectStore, *, is_web: bool) -> None:
 def _store(address: Address, _: int) -> ObjectStore:
     """Make the client of a place; in each process its own."""
     require_obstore()
+    require_own()
     from obstore.store import HTTPStore, from_url
 
     client: dict[str, Any] = {

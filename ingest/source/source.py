@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
-from typing import IO, NamedTuple, Protocol, TypeVar
+from typing import IO, Final, NamedTuple, Protocol, TypeVar
 
-__all__ = ["Entry", "Folder", "OpenFile", "PathIn", "Source", "Status", "Unreachable", "why_unreadable"]
+__all__ = [
+    "Entry",
+    "Folder",
+    "OpenFile",
+    "PathIn",
+    "Source",
+    "Status",
+    "Terms",
+    "Unreachable",
+    "why_unreadable",
+]
 
 _E = TypeVar("_E", bound="Entry")
 
@@ -24,6 +34,18 @@ class Status(NamedTuple):
     """When it was modified, ns since 1970."""
     etag: str | None = None
     """Version of the content as its source names it; None where it has no such thing."""
+
+
+class Terms(NamedTuple):
+    """On which terms stores are read."""
+
+    deadline: float | None = None
+    """When to give up, in seconds of `time.time`; None for never."""
+    is_apart: bool = True
+    """By processes of their own (`ingest.source.apart`); otherwise by this one, which has no workers."""
+
+
+APART: Final = Terms()
 
 
 class Unreachable(OSError):
@@ -106,6 +128,10 @@ class Source(Protocol):
     @property
     def is_far(self) -> bool:
         """Whether only processes of their own may read it: see `ingest.source.apart`."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every reading is a request, of which many can be made at the same time."""
 
     @property
     def rereads_ranges(self) -> bool:

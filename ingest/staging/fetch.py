@@ -19,7 +19,7 @@ from ingest.source.source import Unreachable
 from ingest.staging.at_hand import reading, still_reading
 from ingest.staging.task import Task
 
-__all__ = ["fetched", "is_far"]
+__all__ = ["fetched", "is_far", "is_remote"]
 
 AHEAD: Final = 64
 """Sets that are fetched before they are wanted."""
@@ -30,6 +30,11 @@ REQUESTS: Final = 16
 def is_far(dump_set: DumpSet) -> bool:
     """Say whether a set must be read by a process of its own, and not by that of the import."""
     return dump_set.source is not None and dump_set.source.is_far
+
+
+def is_remote(dump_set: DumpSet) -> bool:
+    """Say whether each reading of a set's files is a request."""
+    return dump_set.source is not None and dump_set.source.is_remote
 
 
 def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Iterator[Task]:
@@ -44,16 +49,16 @@ def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Itera
     first = next(todo, None)
     if first is None:
         return
-    if not is_far(first.dump_set):  # all of a chunk lie in one place, or none is far
+    if not is_remote(first.dump_set):  # all of a chunk lie in one place, or none is remote
         yield first
         for task in todo:
-            yield from [task] if not is_far(task.dump_set) else fetched([task], is_large)
+            yield from [task] if not is_remote(task.dump_set) else fetched([task], is_large)
         return
     with ThreadPoolExecutor(REQUESTS) as threads:
 
         def begin(task: Task) -> tuple[Task, list[Future[bytes]]]:
             dump_set = task.dump_set
-            if not is_far(dump_set):
+            if not is_remote(dump_set):
                 return task, []
             if is_large(dump_set):
                 return _heard(task), []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from ingest.source.address import parse_url
 from ingest.source.apart import apart
 from ingest.source.kinds import place_of, without_secrets
 from ingest.source.objects import AtUrl, version_of
-from ingest.source.source import Unreachable
+from ingest.source.source import Terms, Unreachable
 from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip
 from tests.support.web import web_server
 
@@ -118,12 +119,43 @@ def _numbers(count: int, seconds: float) -> Iterator[int]:
 
 def test_a_process_apart_hands_on_items_and_errors_and_ends_in_time() -> None:
     """Whatever it waits for."""
-    numbers = apart(_numbers, 3, 0, what="x", deadline=None)
+    numbers = apart(_numbers, 3, 0, what="x", terms=Terms())
     assert [next(numbers) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(PermissionError):
         next(numbers)
     with pytest.raises(SourceError, match="x: was not read in time"):
-        list(apart(_numbers, 2, 60, what="x", deadline=time.time() + 0.1))
+        list(apart(_numbers, 2, 60, what="x", terms=Terms(time.time() + 0.1)))
+
+
+def _import_here(url: str, database: Path) -> Iterator[object]:
+    """Import in this process, which must not fork; then say what a child of it meets."""
+    fork = os.fork
+
+    def refuse() -> int:
+        raise AssertionError("forked")
+
+    os.fork = refuse
+    yield import_dumps([f"{url}/dumps.zip", f"{url}/{PRIMARY}"], database, jobs=0).loaded
+    reading, writing = os.pipe()
+    if not fork():
+        with os.fdopen(writing, "w") as out:
+            try:
+                AtUrl(parse_url(url)).status(url)
+            except SourceError as error:
+                out.write(str(error))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        yield answer.read()
+
+
+def test_without_workers_nothing_is_forked(folder: Path, tmp_path: Path) -> None:
+    """A program whose threads are not Python's must not be. Its children cannot read URLs, and say so."""
+    pytest.importorskip("obstore")
+    with web_server(folder) as url:
+        loaded, of_child = apart(_import_here, url, tmp_path / "xbuf.duckdb", what="", terms=Terms())
+    assert loaded == 2
+    assert "import with jobs=0 always" in str(of_child)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +184,7 @@ def _read(url: str, trials: int) -> Iterator[object]:
 
 
 def read(url: str, trials: int = 6) -> list[object]:
-    return list(apart(_read, url, trials, what=url, deadline=time.time() + 60))
+    return list(apart(_read, url, trials, what=url, terms=Terms(time.time() + 60)))
 
 
 @pytest.mark.parametrize("faults", ["ok", "503,ok", "reset,ok", "cut,ok", "slow", "503,reset,cut,ok"])
@@ -213,7 +245,7 @@ def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp
     with web_server(tmp_path, given) as url:
         where = url.replace("//", f"//user:{SECRET}@")
         urls = [f"{where}/{path.name}?sig={SECRET}" for path in sorted(tmp_path.glob("module*"))]
-        summary = import_dumps(urls, database, jobs=2)
+        summary = import_dumps(urls, database, jobs=1)
         assert (summary.status, summary.loaded, summary.rejected) == ("rejects", 1, 5)
         why = {one.file.removeprefix(f"{url}/")[:11]: one.message for one in summary.rejects}
         again = "the next import tries again"
@@ -226,7 +258,7 @@ def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp
         }
         assert hlo in next(one.file for one in summary.rejects if "_0005" in one.file)
         failed = repr(summary)
-        summary = import_dumps(urls, database, jobs=2)
+        summary = import_dumps(urls, database, jobs=1)
         assert (summary.status, summary.loaded, summary.unchanged) == ("ok", 5, 1)
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert SECRET.encode() not in kept + failed.encode()

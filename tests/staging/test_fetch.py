@@ -12,7 +12,7 @@ from ingest.dump.sets import DumpSet, Member
 from ingest.errors import SourceError
 from ingest.source.address import parse_url
 from ingest.source.objects import AtUrl
-from ingest.source.source import OpenFile, Status
+from ingest.source.source import OpenFile, Status, Unreachable
 from ingest.staging import at_hand
 from ingest.staging.at_hand import AtHand, reading, still_reading, take_slot
 from ingest.staging.fetch import AHEAD, fetched, is_far
@@ -25,7 +25,7 @@ class Far:
 
     files: dict[str, bytes | Exception]
     asked: list[str] = field(default_factory=list)
-    is_far = True
+    is_far = is_remote = True
     rereads_ranges = False
 
     def open(self, path: str, found: Status | None) -> OpenFile:
@@ -65,13 +65,20 @@ def test_small_sets_come_with_their_content_in_order_and_only_some_ahead() -> No
     assert not any(is_far(one.dump_set) for one in rest)
 
 
-def test_what_cannot_be_fetched_is_left_to_its_reader() -> None:
-    """One file without rights costs its own dump; a store that is away ends all."""
-    first, second = (f"s3://b/d/{number}-buffer-assignment.txt" for number in range(2))
-    far = Far({first: PermissionError(13, "no"), second: b"x"})
-    refused, fine = fetched([task(0, far), task(1, far)], lambda _: False)
-    assert refused.dump_set.source is far
+def test_what_cannot_be_fetched_costs_its_own_dump() -> None:
+    """A file that failed for good is not asked for again. A store that is away ends all."""
+    paths = [f"s3://b/d/{number}-buffer-assignment.txt" for number in range(4)]
+    errors = PermissionError(13, "no"), Unreachable(5, "fails"), FileNotFoundError(2, "gone")
+    far = Far(dict(zip(paths, (*errors, b"x"), strict=True)))
+    *failed, gone, fine = fetched([task(number, far) for number in range(4)], lambda _: False)
+    for one, error in zip(failed, errors, strict=False):
+        with pytest.raises(type(error)):
+            content(one)
+    assert gone.dump_set.source is not None
+    assert gone.dump_set.source.is_far
     assert content(fine) == b"x"
+    assert far.asked == paths
+    first = paths[0]
     away = Far({first: SourceError("away")})
     with pytest.raises(SourceError, match="away"):
         list(fetched([task(0, away)], lambda _: False))
