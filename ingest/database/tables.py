@@ -221,6 +221,25 @@ _table(
         "Value that leaves the program in it: the one that lives longest, of these the largest; NULL "
         "without maybe_live_out.",
     ),
+    Column(
+        "donation",
+        "VARCHAR",
+        "What became of its parameter's memory: honoured (it also leaves the program), unused (it does not, "
+        "though declared), missed (not declared, and fitting_value_id would fit) or no fit; NULL without "
+        "parameter_number and where the parameter is no array.",
+    ),
+    Column(
+        "declared_donation",
+        "VARCHAR",
+        "may or must, as the module's input_output_alias declares its parameter; donor for its buffer_donor; "
+        "NULL where donation is, for none, and without HLO.",
+    ),
+    Column(
+        "fitting_value_id",
+        "BIGINT",
+        "Value that leaves the program in an allocation of its own and could have had this memory: of equal "
+        "element type, dimensions, size and color. Each fits one parameter, declared ones first.",
+    ),
 )
 _table(
     "color_peaks",

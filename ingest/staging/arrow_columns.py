@@ -26,11 +26,13 @@ from ingest.dump.grammar import LIMIT
 from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationsBefore, Facts
+from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.compare import Comparison
 from ingest.liveness.measure import Intervals
 from ingest.liveness.occupancy import NOT_RANGED
 from ingest.liveness.occupancy_columns import (
+    ABSENT,
     OccupancyColumns,
     PlacedColumns,
     color_peaks_of_many,
@@ -52,6 +54,7 @@ from ingest.staging.implied import Implied, implied_by_text
 from ingest.staging.memory import release_freed
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.pieces import (
+    HeldInAllocations,
     StagedPiece,
     Where,
     complete_allocations,
@@ -173,7 +176,7 @@ class ArrowColumns:
         assert self._values is not None  # they are sorted
         # What is needed no more goes first: the join takes most memory.
         is_tuple = starting(self._values["shape"].combine_chunks(), "(")
-        values = self._values.select(["allocation", "name", "index", "size", "offset"])
+        values = self._values.select(["allocation", "name", "index", "size", "offset", "shape"])
         self._values = values
         ranges = self._ranges = joined(self._range_pieces)
         rows = self._range_rows = rows_in(ranges, values)
@@ -223,7 +226,9 @@ class ArrowColumns:
         batch = Batch()
         if dump.intervals is not None and dump.liveness is not None:
             batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))
-        complete_allocations(self._where.directory, self._occupancies())
+        held = HeldInAllocations(self._occupancies(), self._types, self._sidecars.declared_donations())
+        complete_allocations(self._where.directory, held)
+        self._values = None
         self._write_ranges()
         if self._comparison is not None:
             dump.notices += notices_of(self._comparison, self._paths["proto"])
@@ -300,7 +305,7 @@ class ArrowColumns:
         self._take(write_values(value_lines(values), used, self._sources_of(values), where), where)
 
     def _occupancies(self) -> OccupancyColumns:
-        """Measure what each allocation holds; what is needed for that is given up."""
+        """Measure what each allocation holds; what is needed for that alone is given up."""
         dump, values = self._dump, self._values
         assert values is not None  # they are sorted
         last_slots = np.full(len(values), NOT_RANGED)
@@ -311,7 +316,23 @@ class ArrowColumns:
         parameters = np.sort(np.asarray(self._parameters, np.int64))
         placed = PlacedColumns(self._ids, owners, sizes, last_slots, parameters)
         found = occupancy_columns(len(self._colors), placed, dump.intervals, dump.liveness)
-        self._values = dump.intervals = None
+        dump.intervals = None
+        return found
+
+    def _types(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return numbers for element type and dimensions of values, `ABSENT` for what is no array."""
+        assert self._values is not None  # they are sorted
+        rows = pa.array(np.searchsorted(self._ids, ids))
+        shapes = self._values["shape"].combine_chunks().take(rows)
+        numbers: dict[object, int] = {}
+        parsed = [parse_shape(text) for text in shapes.dictionary.to_pylist()]
+        codes = [
+            ABSENT
+            if shape.dimensions is None
+            else numbers.setdefault((shape.dtype, shape.dimensions), len(numbers))
+            for shape in parsed
+        ]
+        found: np.ndarray[Any, np.dtype[np.int64]] = np.array(codes, np.int64)[shapes.indices.to_numpy()]
         return found
 
     def _write_ranges(self) -> None:

@@ -8,7 +8,8 @@ where the database has `run_id`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -21,8 +22,10 @@ from ingest.dump.headers import Header
 from ingest.dump.live_range import TreeScan
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
+from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
+from ingest.liveness.donations import NO_DONATION, Donation, Held, donations
 from ingest.liveness.measure import NOT_LIVE
 from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.peak_list import PeakMatch, PeakMatcher
@@ -71,11 +74,13 @@ class Batch:
         self.position_counts: list[tuple[list[int], list[int]]] = []
         self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
+        self._types: dict[str, object] = {}
 
     def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
         """Add every row of one checked dump and of its sidecar files."""
         held = _occupancies(dump, sidecars.sources)
-        self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held)
+        donated = donations(self._held(dump, held, sidecars.declared_donations()))
+        self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
         if dump.intervals is not None and dump.liveness is not None:
             colors = [header.attributes.color for header in dump.headers]
             self.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
@@ -108,6 +113,7 @@ class Batch:
         headers: Sequence[Header],
         facts: Mapping[int, tuple[bool, bool | None]],
         held: Sequence[Occupancy] | None,
+        donated: Mapping[int, Donation],
     ) -> None:
         """Add allocations.
 
@@ -116,6 +122,7 @@ class Batch:
             headers: their lines.
             facts: is_tuple and is_aliased_with_output by index, from the protobuf.
             held: what each allocation of the run holds; None where that is filled in later.
+            donated: what became of the donation of parameters, by index; empty where that comes later.
         """
         rows = []
         for header in headers:
@@ -127,9 +134,9 @@ class Batch:
                 flags.is_thread_local,
             )
             known = facts.get(header.allocation, (None, None))
-            holds = _UNKNOWN if held is None else held[header.allocation]
-            holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
-            rows.append((header.allocation, header.size, *flags[:10], kind, *known, *holds))
+            holds = _UNKNOWN if held is None else _held_by(header, held)
+            donation = donated.get(header.allocation, NO_DONATION)
+            rows.append((header.allocation, header.size, *flags[:10], kind, *known, *holds, *donation))
         self._extend("allocations", run_no, rows)
 
     def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:
@@ -310,6 +317,34 @@ class Batch:
         ]
         self._extend("notices", run_no, rows)
 
+    def _held(
+        self, dump: ParsedDump, held: Sequence[Occupancy], declared: Mapping[tuple[int, str], str]
+    ) -> Iterator[Held]:
+        """Yield the allocations that hold an array which is a parameter or leaves."""
+        for header in dump.headers:
+            flags = header.attributes
+            number = flags.parameter_number
+            if number is None and not flags.maybe_live_out:
+                continue
+            holds = _held_by(header, held)
+            value = holds.live_out_value_id if number is None else holds.parameter_value_id
+            if value is None:
+                continue
+            type_ = self._type(dump.values[bisect_left(dump.ids, value)][7])
+            if type_ is None:
+                continue
+            kind = None if number is None else declared.get((number, flags.parameter_shape_index or ""))
+            yield Held(
+                header.allocation, header.size, flags.color, number, flags.maybe_live_out, kind, value, type_
+            )
+
+    def _type(self, text: str) -> object:
+        """Return element type and dimensions of a shape; None where it is no array."""
+        if text not in self._types:
+            shape = parse_shape(text)
+            self._types[text] = None if shape.dimensions is None else (shape.dtype, shape.dimensions)
+        return self._types[text]
+
     def _text_number(self, raw: str) -> int | None:
         text = instruction_text(raw)
         return None if text is None else self.texts.setdefault(text, len(self.texts))
@@ -345,6 +380,13 @@ def parameter_ids(
         if is_parameter:
             found.append(id_)
     return found
+
+
+def _held_by(header: Header, held: Sequence[Occupancy]) -> Occupancy:
+    flags = header.attributes
+    return held[header.allocation].of(
+        is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out
+    )
 
 
 def _occupancies(dump: ParsedDump, sources: Mapping[str, Source]) -> list[Occupancy]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -31,12 +32,16 @@ from ingest.dump.pieces import (
     scan_used_piece,
 )
 from ingest.dump.used_values import UsedScan
+from ingest.liveness.donation_columns import HeldColumns, fitting_values
+from ingest.liveness.donations import status_of
 from ingest.liveness.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.staging.arrow_rows import batch_tables, write_tables
 from ingest.staging.batch import Batch, parameter_ids
 from ingest.staging.columns import as_list
 from ingest.staging.memory import release_freed
 from ingest.staging.sidecars import Source
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Where(NamedTuple):
@@ -94,24 +99,55 @@ def stage_allocation_piece(
     """Scan a piece of the allocations section; write its allocations, return its values."""
     piece = scan_allocation_piece(_read(text), *at, before)
     batch = Batch()
-    batch.add_allocations(where.run_no, piece.headers, facts, None)
+    batch.add_allocations(where.run_no, piece.headers, facts, None, {})
     rows = where.write(batch)
     colors = array("q", (header.attributes.color for header in piece.headers))
     headers = piece.headers if keeps_headers else ()
     return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, headers)
 
 
-def complete_allocations(directory: str, held: OccupancyColumns) -> None:
-    """Fill in what the allocations written hold, which is known only when all values are."""
-    for name in os.listdir(directory):
-        if name.startswith("allocations"):
-            table = with_occupancies(pq.read_table(f"{directory}/{name}"), held)
-            suffix = name.removeprefix("allocations").removesuffix(".parquet")
-            write_tables([("allocations", table)], directory, suffix)
+class HeldInAllocations(NamedTuple):
+    """What is known of all allocations of a dump only when all of it was read.
+
+    Attributes:
+        occupancies: what each of them holds, by index.
+        types: returns numbers of values by their ids, equal where element type and dimensions are, and
+            `ABSENT` for what is no array.
+        declared: see `Sidecars.declared_donations`.
+    """
+
+    occupancies: OccupancyColumns
+    types: Callable[[Numbers], Numbers]
+    declared: Mapping[tuple[int, str], str]
 
 
-def with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:
-    """Return rows of allocations with what each of them holds; `held` is of all, by index."""
+def complete_allocations(directory: str, held: HeldInAllocations) -> None:
+    """Fill in what the allocations written hold, and what became of donations."""
+    names = [name for name in os.listdir(directory) if name.startswith("allocations")]
+    whole = completed(held, lambda: (pq.read_table(f"{directory}/{one}") for one in names))
+    for name, table in zip(names, whole, strict=True):
+        suffix = name.removeprefix("allocations").removesuffix(".parquet")
+        write_tables([("allocations", table)], directory, suffix)
+
+
+def completed(held: HeldInAllocations, tables: Callable[[], Iterable[pa.Table]]) -> Iterator[pa.Table]:
+    """Yield rows of allocations with what is known of all of them.
+
+    Args:
+        held: what that is.
+        tables: returns all rows; they are gone through twice.
+    """
+    count = len(held.occupancies.placed_values)
+    parts = [_held_columns(_with_occupancies(table, held.occupancies), held) for table in tables()]
+    columns = HeldColumns(*map(np.concatenate, zip(*parts, strict=True)))
+    is_array = np.zeros(count, np.bool_)
+    is_array[columns.allocation[columns.parameter != ABSENT]] = True
+    fitting = fitting_values(count, columns)
+    for table in tables():
+        yield _with_donations(_with_occupancies(table, held.occupancies), is_array, fitting, held.declared)
+
+
+def _with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:
     rows = allocations["allocation_index"].to_numpy()
     unfit = {
         "parameter_value_id": allocations["parameter_number"].is_null().to_numpy(),
@@ -120,9 +156,63 @@ def with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:
     for name, column in held._asdict().items():
         cells = column[rows]
         is_absent = (cells == ABSENT) | unfit.get(name, False)
-        place = allocations.schema.get_field_index(name)
-        allocations = allocations.set_column(place, name, pa.array(cells, pa.int64(), mask=is_absent))
+        allocations = _with(allocations, name, pa.array(cells, pa.int64(), mask=is_absent))
     return allocations
+
+
+def _held_columns(allocations: pa.Table, held: HeldInAllocations) -> HeldColumns:
+    values = pc.coalesce(allocations["parameter_value_id"], allocations["live_out_value_id"])
+    some = allocations.append_column("value", values).filter(pc.is_valid(values))
+    types = held.types(some["value"].to_numpy())
+    some, types = some.filter(pa.array(types != ABSENT)), types[types != ABSENT]
+    return HeldColumns(
+        some["allocation_index"].to_numpy(),
+        some["size_bytes"].to_numpy(),
+        some["color"].to_numpy(),
+        some["parameter_number"].fill_null(ABSENT).to_numpy(),
+        some["maybe_live_out"].to_numpy(),
+        np.array([kind is not None for kind in _declared(some, held.declared)], np.bool_),
+        some["value"].to_numpy(),
+        types,
+    )
+
+
+def _with_donations(
+    allocations: pa.Table,
+    is_array: np.ndarray[Any, np.dtype[np.bool_]],
+    fitting: Numbers,
+    declared: Mapping[tuple[int, str], str],
+) -> pa.Table:
+    rows = allocations["allocation_index"].to_numpy()
+    cells = fitting[rows]
+    kinds = [
+        kind if is_parameter else None
+        for kind, is_parameter in zip(_declared(allocations, declared), is_array[rows].tolist(), strict=True)
+    ]
+    statuses = [
+        status_of(leaves=leaves, is_declared=kind is not None, fits=fits) if is_parameter else None
+        for leaves, kind, fits, is_parameter in zip(
+            as_list(allocations["maybe_live_out"]),
+            kinds,
+            (cells != ABSENT).tolist(),
+            is_array[rows].tolist(),
+            strict=True,
+        )
+    ]
+    allocations = _with(allocations, "donation", pa.array(statuses, pa.string()))
+    allocations = _with(allocations, "declared_donation", pa.array(kinds, pa.string()))
+    return _with(allocations, "fitting_value_id", pa.array(cells, pa.int64(), mask=cells == ABSENT))
+
+
+def _declared(allocations: pa.Table, declared: Mapping[tuple[int, str], str]) -> list[str | None]:
+    if not declared:
+        return [None] * len(allocations)
+    columns = (allocations[name].to_pylist() for name in ("parameter_number", "parameter_shape_index"))
+    return [declared.get(part) for part in zip(*columns, strict=True)]
+
+
+def _with(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def _value_table(piece: AllocationPiece) -> pa.Table:

@@ -112,6 +112,16 @@ class Sidecars:
             one.index: (one.is_tuple, one.is_parameter_aliased_with_output) for one in self.proto.allocations
         }
 
+    def declared_donations(self) -> dict[tuple[int, str], str]:
+        """Return may, must or donor of each part of a parameter whose donation the module declares."""
+        if self.module is None:
+            return {}
+        header = self.module.header
+        found = {(donor.parameter_number, donor.parameter_index): "donor" for donor in header.donors}
+        # Of several entries for one part the first in the alphabet counts: may.
+        aliases = sorted(header.aliases, key=lambda alias: alias.kind, reverse=True)
+        return found | {(alias.parameter_number, alias.parameter_index): alias.kind for alias in aliases}
+
 
 NO_SIDECARS: Final = Sidecars()
 

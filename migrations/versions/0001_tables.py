@@ -121,6 +121,21 @@ def upgrade() -> None:
             sa.BigInteger(),
             "Value that leaves the program in it: the one that lives longest, of these the largest; NULL without maybe_live_out.",
         ),
+        column(
+            "donation",
+            sa.String(),
+            "What became of its parameter's memory: honoured (it also leaves the program), unused (it does not, though declared), missed (not declared, and fitting_value_id would fit) or no fit; NULL without parameter_number and where the parameter is no array.",
+        ),
+        column(
+            "declared_donation",
+            sa.String(),
+            "may or must, as the module's input_output_alias declares its parameter; donor for its buffer_donor; NULL where donation is, for none, and without HLO.",
+        ),
+        column(
+            "fitting_value_id",
+            sa.BigInteger(),
+            "Value that leaves the program in an allocation of its own and could have had this memory: of equal element type, dimensions, size and color. Each fits one parameter, declared ones first.",
+        ),
         comment="One row for each BufferAllocation.",
     )
     op.create_table(

@@ -20,12 +20,11 @@ from ingest.dump import driver
 from ingest.dump.content import BlockReader
 from ingest.dump.parse import parse_set
 from ingest.errors import DumpError
-from ingest.liveness.occupancy_columns import OccupancyColumns
 from ingest.staging import arrow_columns, pieces
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
 from ingest.staging.large import InThisProcess, parse_in_pieces
-from ingest.staging.pieces import Where, with_occupancies
+from ingest.staging.pieces import HeldInAllocations, Where, completed
 from ingest.staging.stage import reject, run_row
 from ingest.staging.task import Rejected, Task
 from tests.fuzz.outcome import Outcome, Violation, rejected
@@ -108,10 +107,11 @@ def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
     def keep(written: Iterable[tuple[str, pa.Table]], directory: str, suffix: str = "") -> None:
         tables.append(dict(written))
 
-    def complete(directory: str, held: OccupancyColumns) -> None:
-        for written in tables:
-            if "allocations" in written:
-                written["allocations"] = with_occupancies(written["allocations"], held)
+    def complete(directory: str, held: HeldInAllocations) -> None:
+        some = [written for written in tables if "allocations" in written]
+        whole = completed(held, lambda: [written["allocations"] for written in some])
+        for written, table in zip(some, list(whole), strict=True):
+            written["allocations"] = table
 
     with (
         patch.object(pieces, "write_tables", keep),

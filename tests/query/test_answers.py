@@ -160,61 +160,35 @@ def insert_allocation(connection: duckdb.DuckDBPyConnection, index: int, **colum
     insert(connection, "allocations", run_id=1, allocation_index=index, **filled)
 
 
-def insert_parameter(connection: duckdb.DuckDBPyConnection, index: int, **columns: object) -> None:
-    """Insert a parameter of run 1 with its number as allocation and value."""
-    insert_allocation(
-        connection, index, parameter_number=index, parameter_shape_index="{}", kind="parameter",
-        parameter_value_id=index, **columns,
-    )  # fmt: skip
-    insert_value(connection, index, f"p{index}", allocation_index=index, opcode="parameter")
-
-
-def test_a_result_in_another_memory_space_fits_no_parameter(connection: duckdb.DuckDBPyConnection) -> None:
-    """The host parameter p0 cannot share with the result on the device; p1, of equal type, can."""
-    insert_run(connection, backend="tpu")
-    insert_parameter(connection, 0, color=5)
-    insert_parameter(connection, 1)
-    insert_allocation(connection, 2, maybe_live_out=True, kind="output", live_out_value_id=2)
-    insert_value(connection, 2, "add", allocation_index=2)
-    columns = ("name", "status", "result")
-    expected = [("p1", "missed", "add"), ("p0", "no fit", None)]
-    assert ask(connection, "donation", *columns) == expected
-    assert ask(connection, "donation", *columns, top=1) == expected[:1]
-
-
-def test_four_fates_of_a_donation(connection: duckdb.DuckDBPyConnection) -> None:
-    """A result that fits two parameters goes with the one that is declared, whatever their order."""
+def test_donations_are_shown_by_what_became_of_them(connection: duckdb.DuckDBPyConnection) -> None:
+    """What could be gained comes first; the result is the value that shares the memory, or that could."""
     insert_run(connection)
     insert(connection, "hlo_modules", run_id=1, is_scheduled=True, read_from="text")
-    insert_parameter(connection, 0, size_bytes=64)
-    insert_parameter(connection, 1, size_bytes=64, maybe_live_out=True, live_out_value_id=1)
-    insert_parameter(connection, 2, size_bytes=64)
-    insert_parameter(connection, 3, size_bytes=64)
-    insert_parameter(connection, 4)
-    for index in (5, 6):
+    stored = [("missed", None, 6), ("honoured", "may", None), ("no fit", None, None), ("unused", "may", 5)]
+    for index, (donation, declared, fitting) in enumerate(stored):
         insert_allocation(
-            connection, index, size_bytes=64, maybe_live_out=True, kind="output", live_out_value_id=index
-        )
-        insert_value(connection, index, f"out{index}", allocation_index=index)
-    insert_allocation(connection, 7, maybe_live_out=True, kind="output", live_out_value_id=7)
-    insert_value(connection, 7, "other_type", allocation_index=7, dtype="s32", shape="s32[2]{0}")
-    for number in (1, 3):
-        insert(
-            connection, "aliases", run_id=1, output_index="{}", parameter_number=number,
-            parameter_index="{}", kind="may",
+            connection, index, parameter_number=index, parameter_shape_index="{}", kind="parameter",
+            parameter_value_id=index, maybe_live_out=donation == "honoured",
+            live_out_value_id=index if donation == "honoured" else None, donation=donation,
+            declared_donation=declared, fitting_value_id=fitting,
         )  # fmt: skip
+        insert_value(connection, index, f"p{index}", allocation_index=index, opcode="parameter")
+    for index in (5, 6):
+        insert_allocation(connection, index, maybe_live_out=True, kind="output", live_out_value_id=index)
+        insert_value(connection, index, f"out{index}", allocation_index=index)
     columns = ("name", "status", "declared", "result")
     expected = [
         ("p3", "unused", "may", "out5"),
         ("p0", "missed", "none", "out6"),
         ("p1", "honoured", "may", "p1"),
         ("p2", "no fit", "none", None),
-        ("p4", "no fit", "none", None),
     ]
     assert ask(connection, "donation", *columns) == expected
     for status in ("unused", "missed", "honoured", "no fit"):
         one = [row for row in expected if row[1] == status]
-        assert ask(connection, "donation", *columns, status=status, top=1) == one[:1]
+        assert ask(connection, "donation", *columns, status=status, top=1) == one
+    connection.execute("DELETE FROM hlo_modules")
+    assert ask(connection, "donation", "declared", status="missed") == [(None,)]
 
 
 def insert_live(

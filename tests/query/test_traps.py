@@ -169,30 +169,3 @@ def test_the_stack_of_a_value_begins_with_the_outermost_call(connection: duckdb.
     ]
     assert len(connection.execute("FROM stack_of(1, 8)").fetchall()) == 1001
     assert connection.execute("FROM stack_of(1, 9)").fetchall() == []
-
-
-def test_a_declared_donation_that_does_not_share_is_unused(connection: duckdb.DuckDBPyConnection) -> None:
-    """A parameter in the module's input_output_alias without the result's allocation is unused."""
-    create_temporary(connection)
-    connection.execute(
-        "INSERT INTO runs (run_id, import_id, dump_dir, stem, ingested_at, has_values, has_ranges) "
-        "VALUES (1, 1, '/d', 's', TIMESTAMP '2026-01-01', true, false)"
-    )
-    connection.execute(
-        "INSERT INTO allocations (run_id, allocation_index, size_bytes, color, parameter_number, "
-        "parameter_shape_index, is_constant, is_thread_local, maybe_live_out, is_preallocated_temp, kind, "
-        "placed_values, placed_bytes, parameter_value_id) "
-        "VALUES (1, 0, 8, 0, 0, '{}', false, false, false, false, 'parameter', 1, 8, 0), "
-        "(1, 1, 8, 0, 1, '{}', false, false, false, false, 'parameter', 1, 8, 1)"
-    )
-    connection.execute(
-        'INSERT INTO "values" (run_id, value_id, allocation_index, instruction, shape_index, is_phi, '
-        "offset_bytes, size_bytes, shape, dtype, dimensions) VALUES "
-        "(1, 0, 0, 'p0', '{}', false, 0, 8, 'f32[2]{0}', 'f32', [2]), "
-        "(1, 1, 1, 'p1', '{}', false, 0, 8, 'f32[2]{0}', 'f32', [2])"
-    )
-    rows = ("name", "status", "declared")
-    assert ask(connection, "donation", *rows) == [("p0", "no fit", None), ("p1", "no fit", None)]
-    connection.execute("INSERT INTO hlo_modules (run_id, is_scheduled, read_from) VALUES (1, true, 'text')")
-    connection.execute("INSERT INTO aliases VALUES (1, '{}', 1, '{}', 'may')")
-    assert ask(connection, "donation", *rows) == [("p1", "unused", "may"), ("p0", "no fit", "none")]
