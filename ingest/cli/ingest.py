@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from ingest.cli.interrupts import stopping
 from ingest.cli.streams import OutputError, echo, flush_stdout, say
@@ -42,6 +43,17 @@ if TYPE_CHECKING:
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path())
 @DATABASE_OPTION
+@click.option(
+    "--lake",
+    metavar="URL",
+    help="In place of a database, a lake: a folder, or s3://, gs:// or az:// BUCKET/PATH.",
+)
+@click.option(
+    "--staging",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Folder of this machine for what is read and not in the lake yet, by default in ~/.cache/xbuf.",
+)
 @label_option("Label put on every run of these dumps, also on those loaded before.")
 @click.option(
     "--label-from",
@@ -101,7 +113,9 @@ if TYPE_CHECKING:
 @click.version_option(VERSION, prog_name="xbuf-ingest")
 def ingest(
     paths: tuple[str, ...],
-    database: str,
+    database: str | None,
+    lake: str | None,
+    staging: str | None,
     labels: tuple[tuple[str, str], ...],
     label_from: str | None,
     jobs: int | None,
@@ -120,7 +134,7 @@ def ingest(
     log_format: str,
     quiet: bool,
 ) -> int:
-    """Load XLA buffer-assignment dumps into a DuckDB database.
+    """Load XLA buffer-assignment dumps into a DuckDB database, or into a lake that many write to.
 
     PATHS are directories, searched whole, files (dumps, protobufs *.hlo.pb, profiles *.xplane.pb), archives
     (*.zip, *.tar, *.tar.gz, *.tar.zst, *.tar.xz) and URLs of these (s3://, gs://, az://, https://). What the
@@ -132,8 +146,14 @@ def ingest(
     """
     if watch and dry_run:
         raise click.UsageError("--watch imports; --dry-run does not: give one of them")
+    if lake is not None:
+        if click.get_current_context().get_parameter_source("database") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--db names a database file, --lake a lake: give one of them")
+        database = None
     words = Words(quiet, fail_if_empty)
     options: ImportOptions = {
+        "lake": lake,
+        "staging": staging,
         "labels": labels,
         "label_from": label_from,
         "jobs": jobs,
@@ -176,7 +196,7 @@ class _Search(NamedTuple):
     """Where dumps are looked for, how, and where they go."""
 
     paths: tuple[str, ...]
-    database: str
+    database: str | None
     read_hlo: bool
     follow_symlinks: bool
 

@@ -7,16 +7,14 @@ decided there, by the same rules as for a file (`ingest/database/match_runs.sql`
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.identity import match_runs
-from ingest.database.tables import types_of
 from ingest.lake.batch import Batch, open_batches, read_batch, remove_batch
-from ingest.lake.files import DataFile, attach, files_with, read_files, removal_of, write_file
+from ingest.lake.files import DataFile, attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, add_once, change_in_turn, has_batch
 
@@ -24,13 +22,10 @@ if TYPE_CHECKING:
     import duckdb
     from deltalake import DeltaTable
 
-__all__ = ["IMPORT_TYPE", "complete", "complete_all", "connect", "match_in_lake", "without_runs"]
+__all__ = ["complete", "complete_all", "connect", "match_in_lake", "without_runs"]
 
 _LAST: Final = ("runs", "rejects", "imports")
 """Tables whose rows come after those of the runs."""
-
-IMPORT_TYPE: Final = json.dumps(types_of("imports"))
-"""Of a row of `imports` as JSON."""
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -201,8 +196,7 @@ def _add_import(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection,
         "SELECT count(*) FROM runs WHERE import_id = $1", [batch.import_row["import_id"]]
     ).fetchone()
     assert row is not None
-    given = json.dumps({**batch.import_row, "loaded": int(row[0])}).replace("'", "''")
-    query = f"SELECT one.* FROM (SELECT from_json('{given}', '{IMPORT_TYPE}') AS one)"
+    query = unnested("imports", [{**batch.import_row, "loaded": int(row[0])}])
     file = write_file(connection, lake, "imports", batch.number, query, scratch)
     assert file is not None
     add_once(lake, "imports", batch.number, [file.added()])

@@ -10,12 +10,12 @@ import os
 import secrets
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ingest.database.tables import TABLES
+from ingest.database.tables import TABLES, types_of
 from ingest.lake.layout import as_in_file, as_in_lake
 from ingest.lake.store import Lake, in_words
 
@@ -32,10 +32,12 @@ __all__ = [
     "quoted",
     "read_files",
     "removal_of",
+    "unnested",
     "write_file",
 ]
 
-_NAME: Final = "batch-{number}-{token}.parquet"
+_OF_BATCH: Final = "batch-{number}-{token}.parquet"
+_OF_CHANGE: Final = "change-{token}.parquet"
 _BLOCK_BYTES: Final = 4 << 20
 _COMPRESSION: Final = "FORMAT parquet, COMPRESSION zstd, RETURN_STATS"
 
@@ -66,7 +68,12 @@ class DataFile:
 
 
 def write_file(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, table: str, number: int, query: str, scratch: Path
+    connection: duckdb.DuckDBPyConnection,
+    lake: Lake,
+    table: str,
+    number: int | None,
+    query: str,
+    scratch: Path,
 ) -> DataFile | None:
     """Write the rows of a query as a file of a table; None where there are none.
 
@@ -74,7 +81,8 @@ def write_file(
         connection: runs the query.
         lake: where the table is.
         table: its name.
-        number: the batch that the file belongs to, which is part of its name.
+        number: the batch that the file belongs to, which is part of its name; None for a change of rows that
+            count already.
         query: gives the columns of a file's table by name; those that are missing are NULL.
         scratch: folder of this machine for a file on its way to a store.
 
@@ -82,7 +90,7 @@ def write_file(
         DatabaseError: the store refuses.
         duckdb.Error: the query fails.
     """
-    name = _NAME.format(number=number, token=secrets.token_hex(8))
+    name = (_OF_CHANGE if number is None else _OF_BATCH).format(number=number, token=secrets.token_hex(8))
     folder = Path(lake.url(table)) if lake.is_local else scratch
     place = folder / name
     row = connection.execute(
@@ -189,6 +197,13 @@ def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
 def quoted(path: str | os.PathLike[str]) -> str:
     """Return a path as a SQL literal."""
     return "'{}'".format(os.fspath(path).replace("'", "''"))
+
+
+def unnested(table: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return a query that gives rows of a table; columns that a row lacks are NULL."""
+    given = json.dumps(list(rows)).replace("'", "''")
+    type_ = json.dumps([types_of(table)])
+    return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"
 
 
 def _listed(table: DeltaTable) -> list[tuple[str, int]]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ingest.database.tables import RUN_TABLES, staged_types, types_of
+from ingest.database.tables import RUN_TABLES, staged_types
 from ingest.lake.batch import Batch, publish
 from ingest.lake.commit import complete, connect, match_in_lake
-from ingest.lake.create import require_head
-from ingest.lake.files import DataFile, attach, quoted, write_file
+from ingest.lake.files import DataFile, attach, quoted, unnested, write_file
 from ingest.lake.layout import RUNS_A_BATCH
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["LoadedBatch", "load_batch"]
-
-_LABELS: Final = json.dumps([types_of("run_labels")])
-_REJECTS: Final = json.dumps([types_of("rejects")])
 
 
 class LoadedBatch(NamedTuple):
@@ -59,7 +54,7 @@ def load_batch(
     with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
         scratch = Path(folder)
         _find_new(connection, lake, parts)
-        number = take_number(lake, lambda imports: require_head(lake, imports))
+        number = take_number(lake)
         first = number * RUNS_A_BATCH
         import_id = import_row.get("import_id") or number
         connection.execute(
@@ -72,13 +67,13 @@ def load_batch(
             for run, *place in connection.execute("SELECT run_id, dump_dir, stem FROM numbered").fetchall()
             for key, value in labels_of(*place).items()
         ]
-        for name, rows, type_ in (
-            ("run_labels", labels, _LABELS),
-            ("rejects", [{**one, "import_id": import_id} for one in rejects], _REJECTS),
-        ):
-            if rows:
-                file = write_file(connection, lake, name, number, _unnested(rows, type_), scratch)
-                assert file is not None
+        of_import = {
+            "run_labels": labels,
+            "rejects": [{**one, "import_id": import_id} for one in rejects],
+        }
+        for name, rows in of_import.items():
+            file = write_file(connection, lake, name, number, unnested(name, rows), scratch)
+            if file is not None:
                 files[name] = file
     batch = Batch(number, {**import_row, "import_id": import_id}, runs, files, replace)
     publish(lake, batch)
@@ -158,8 +153,3 @@ def _visible(lake: Lake, first: int) -> int:
 
 def _parquet(files: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(map(quoted, files))}], hive_partitioning = false)"
-
-
-def _unnested(rows: Sequence[Mapping[str, Any]], type_: str) -> str:
-    given = json.dumps(rows).replace("'", "''")
-    return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ingest.errors import DatabaseError
+from ingest.lake.create import require_head
 from ingest.lake.store import Lake, in_words
 
 if TYPE_CHECKING:
@@ -82,19 +83,15 @@ def change_in_turn(lake: Lake, name: str, work_out: Callable[[DeltaTable], Chang
     _in_turn(lake, name, _IN_TURN, work_out)
 
 
-def take_number(lake: Lake, check: Callable[[DeltaTable], None]) -> int:
+def take_number(lake: Lake) -> int:
     """Return a batch number that nobody else has or will get.
 
-    Args:
-        lake: where.
-        check: is given the table `imports` that the number comes from.
-
     Raises:
-        DatabaseError: the store refuses.
+        DatabaseError: the store refuses, or the lake is not of the revision of this xbuf.
     """
 
     def nothing(table: DeltaTable) -> Change:
-        check(table)
+        require_head(lake, table)
         return Change()
 
     return _in_turn(lake, "imports", _NUMBERS, nothing)

@@ -30,6 +30,7 @@ from ingest.errors import (
     DatabaseLocked,
     ExitCode,
     SourceError,
+    UsageError,
     XbufError,
 )
 from ingest.events import (
@@ -75,8 +76,10 @@ SOURCE_SECONDS: Final = 3600.0
 
 def import_dumps(
     paths: Paths,
-    database: str | os.PathLike[str],
+    database: str | os.PathLike[str] | None = None,
     *,
+    lake: str | os.PathLike[str] | None = None,
+    staging: str | os.PathLike[str] | None = None,
     labels: Labels = (),
     label_from: str | re.Pattern[str] | None = None,
     jobs: int | None = None,
@@ -92,11 +95,15 @@ def import_dumps(
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
 ) -> ImportSummary:
-    """Import every dump set under `paths` that the database does not hold yet.
+    """Import every dump set under `paths` that the database, or the lake, does not hold yet.
 
     Args:
         paths: directories, searched whole, and files: one of them, or several.
         database: DuckDB file; made when it is not there.
+        lake: in place of a database, a folder or the URL of a place in an object store; made when it is not
+            there.
+        staging: folder of this machine for what is read and not in the lake yet; by default one in the user's
+            cache.
         labels: put on the run of every dump that is found, new or not: a mapping, or key and value pairs; all
             are text. A key has one value, and the old one goes.
         label_from: regular expression that is searched in the directory and stem of every dump that is found;
@@ -117,7 +124,8 @@ def import_dumps(
 
     Raises:
         TypeError: `paths`, `labels` or `label_from` are something else.
-        UsageError: a path does not exist, or `label_from` is no regular expression with a named group.
+        UsageError: a path does not exist, `label_from` is no regular expression with a named group, or it is
+            not one of `database` and `lake` that is given.
         SourceError: what a URL names could not be read; what was read until then is loaded.
         DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
             the next import.
@@ -128,13 +136,27 @@ def import_dumps(
     names = as_paths(paths)
     labelling = Labelling(as_labels(labels), as_pattern(label_from))
     emit = on_event or (lambda _: None)
+    if lake is not None and publish is not None:
+        raise UsageError("a snapshot is published of a database; a lake is read as it is")
+    if staging is not None and lake is None:
+        raise UsageError("a staging folder is named for a lake; that of a database lies next to it")
     # Without workers nobody forks here: see `ingest.source.apart`.
     terms = Terms(time.time() + source_timeout if source_timeout else None, is_apart=jobs != 0)
 
     def on_wait(refusal: DatabaseLocked) -> None:
         emit(WaitingForLock(target.name, refusal.pid, refusal.command, wait_seconds))
 
-    target = FileTarget(os.path.abspath(os.fspath(database)), wait_seconds, on_wait)
+    target: Target
+    if database is not None and lake is None:
+        target = FileTarget(os.path.abspath(os.fspath(database)), wait_seconds, on_wait)
+    elif database is None and lake is not None:
+        from ingest.pipeline.lake_target import LakeTarget  # what it needs is an extra
+
+        target = LakeTarget(
+            os.fspath(lake), staging, shown_names(names), wait_seconds, on_wait, may_fork=jobs != 0
+        )
+    else:
+        raise UsageError("give a database or a lake: one of them")
     emit(ImportStarted(target.name, shown_names(names), VERSION))
     run = _Import(target, progress or (lambda _: None), emit)
     try:
@@ -187,11 +209,9 @@ class _Import:
         self.kept = 0
         """Dump sets staged and not loaded."""
         self._target = target
-        self._staging = staging_folder(target.place)
         self._report = report
         self._emit = emit
         self._outcome = Outcome()
-        self._loading = target.loading(report)
         self._tasks: list[Task] = []
         self._rehash = False
         self._places: list[tuple[str, str]] = []
@@ -210,7 +230,9 @@ class _Import:
         select: Select | None,
         terms: Terms,
     ) -> None:
-        """Find what must be read, and open the journal."""
+        """Find what must be read, and open the journal; the caller has the lock."""
+        self._staging = staging_folder(self._target.place)
+        self._loading = self._target.loading(self._report)
         pending = left_behind(self._target.place)
         self._rehash = rehash
         self._suspects = Suspects(self._staging)

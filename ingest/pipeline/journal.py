@@ -41,6 +41,7 @@ __all__ = [
     "Journal",
     "count_staged",
     "fold_empty",
+    "is_journal",
     "left_behind",
     "open_journal",
     "read_folded",
@@ -181,7 +182,7 @@ def _next_name(database: str, now: datetime) -> str:
 
     The folders in order of their names are the imports in their order.
     """
-    earlier = [path.name.partition("-")[0] for path in _entries(database) if _is_journal(path)]
+    earlier = [path.name.partition("-")[0] for path in _entries(database) if is_journal(path)]
     name = f"{now:{_MOMENT}}"
     if name > max(earlier, default=""):
         return name
@@ -198,7 +199,7 @@ def left_behind(database: str) -> list[Journal]:
     for path in _entries(database):
         if path.name.startswith(_REMOVED):
             shutil.rmtree(path, ignore_errors=True)
-        elif _is_journal(path) and _read_record(path) is None:
+        elif is_journal(path) and _read_record(path) is None:
             # Killed before its record was complete: nothing was staged yet.
             shutil.rmtree(path, ignore_errors=True)
     journals = read_journals(database)
@@ -219,7 +220,7 @@ def read_journals(database: str) -> list[Journal]:
         return []
     found = []
     for path in _entries(database):
-        record = _read_record(path) if _is_journal(path) else None
+        record = _read_record(path) if is_journal(path) else None
         if record is not None:
             found.append(Journal(path, record))
     return found
@@ -290,7 +291,8 @@ def _entries(database: str) -> list[Path]:
         raise explain(database, error) from error
 
 
-def _is_journal(path: Path) -> bool:
+def is_journal(path: Path) -> bool:
+    """Return whether something in a staging folder is the folder of an import."""
     return path.name[:1].isdigit() and path.is_dir()
 
 

@@ -9,9 +9,10 @@ asks.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Open = Callable[[], Iterable[duckdb.DuckDBPyConnection]]
     """Opens all that must be asked, one after the other; each is closed after its answer."""
 
-__all__ = ["Recorded", "RenamedFiles", "find_recorded", "is_unchanged", "staged_runs"]
+__all__ = ["Recorded", "RenamedFiles", "find_recorded", "is_unchanged", "renamed_files", "staged_runs"]
 
 STAGED_RUN: Final = 0
 """Number of a run that is staged and not in the database yet."""
@@ -90,19 +91,26 @@ class RenamedFiles:
     the first time: where all files have XLA's names, nobody asks.
     """
 
-    def __init__(self, open_all: Open, roots: Sequence[str]) -> None:
-        self._open = open_all
-        self._roots = json.dumps([display(root) for root in roots])
-        self._files: set[tuple[str, str]] | None = None
+    def __init__(self, find: Callable[[], Set[tuple[str, str]]]) -> None:
+        """Name what finds them: `renamed_files`, in the end."""
+        self._find = find
 
     def __contains__(self, file: object) -> bool:
-        if self._files is None:
-            parameters = {"roots": self._roots, "ending": ROLES["primary"][0]}
-            self._files = set()
-            for connection in self._open():
-                with closing(connection):
-                    self._files |= set(connection.execute(_RENAMED, parameters).fetchall())
         return file in self._files
+
+    @cached_property
+    def _files(self) -> Set[tuple[str, str]]:
+        return self._find()
+
+
+def renamed_files(open_all: Open, roots: Sequence[str]) -> set[tuple[str, str]]:
+    """Return directory and name of files below some roots that were primary files, whatever their names."""
+    parameters = {"roots": json.dumps([display(root) for root in roots]), "ending": ROLES["primary"][0]}
+    files: set[tuple[str, str]] = set()
+    for connection in open_all():
+        with closing(connection):
+            files.update(connection.execute(_RENAMED, parameters).fetchall())
+    return files
 
 
 def find_recorded(open_all: Open, sets: Sequence[DumpSet], *, rehash: bool = False) -> Recorded:

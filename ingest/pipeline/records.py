@@ -12,7 +12,7 @@ from ingest.pipeline.history import last_rejects
 from ingest.pipeline.journal import staging_folder
 from ingest.pipeline.labels import Labelling, lacking_labels
 from ingest.pipeline.manifest import open_manifest
-from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded, staged_runs
+from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded, renamed_files, staged_runs
 from ingest.pipeline.target import Reject
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.version import VERSION
@@ -68,7 +68,7 @@ class FileRecords:
 
     def renamed(self, roots: Sequence[str]) -> RenamedFiles:
         """Return the files below some roots that were primary files before."""
-        return RenamedFiles(self.open, roots)
+        return RenamedFiles(lambda: renamed_files(self.open, roots))
 
     def recorded(self, sets: Sequence[DumpSet], *, rehash: bool) -> Recorded:
         """Look up dump sets."""

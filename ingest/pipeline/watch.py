@@ -51,6 +51,8 @@ IMPORT_SHARE: Final = 5
 class ImportOptions(TypedDict, total=False):
     """What each import gets; as in `import_dumps`."""
 
+    lake: str | os.PathLike[str] | None
+    staging: str | os.PathLike[str] | None
     labels: Labels
     label_from: str | None
     jobs: int | None
@@ -64,7 +66,7 @@ class ImportOptions(TypedDict, total=False):
 
 def watch(
     paths: Paths,
-    database: str | os.PathLike[str],
+    database: str | os.PathLike[str] | None,
     *,
     pause: Pause,
     quiet_seconds: float = QUIET_SECONDS,
@@ -81,7 +83,7 @@ def watch(
 
     Args:
         paths: directories, searched whole, and files: one of them, or several.
-        database: DuckDB file; made by the first import.
+        database: DuckDB file; made by the first import. None where the options name a lake.
         pause: called between two searches.
         quiet_seconds: time without a change.
         clock: seconds that pass while `pause` waits.
@@ -99,7 +101,8 @@ def watch(
     check_paths(names)
     if far := next(filter(is_elsewhere, names), None):
         raise UsageError(f"{shown(far)}: only folders are watched; import it anew")
-    check_path(os.path.abspath(database))
+    if database is not None:
+        check_path(os.path.abspath(database))
     as_pattern(options.get("label_from"))
     news = _News(quiet_seconds)
     interval = SHORTEST_SECONDS

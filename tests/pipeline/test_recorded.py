@@ -11,7 +11,7 @@ import pytest
 import ingest.pipeline.recorded as recorded_module
 from ingest.dump.sets import DumpSet, Member
 from ingest.pipeline.manifest import note_runs, open_manifest, take_in
-from ingest.pipeline.recorded import RenamedFiles, find_recorded
+from ingest.pipeline.recorded import RenamedFiles, find_recorded, renamed_files
 from ingest.staging.task import RecordedFile, RecordedRun
 
 PRIMARY = "m1-buffer-assignment.txt"
@@ -107,13 +107,13 @@ def test_renamed_files_are_those_below_the_roots(
         opened.append(1)
         return [recorded.cursor()]
 
-    renamed = RenamedFiles(open_all, ["/a"])
+    renamed = RenamedFiles(lambda: renamed_files(open_all, ["/a"]))
     assert not opened
     assert ("/a/deeper", "kept.txt") in renamed
     assert ("/ab", "kept.txt") not in renamed
     assert ("/a", PRIMARY) not in renamed
     assert len(opened) == 1
-    assert ("/ab", "kept.txt") in RenamedFiles(open_all, ["/"])
+    assert ("/ab", "kept.txt") in RenamedFiles(lambda: renamed_files(open_all, ["/"]))
 
 
 def test_a_write_notes_its_own_rows(recorded: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
