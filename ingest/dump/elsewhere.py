@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ingest.display import display
-from ingest.dump.grouping import PROFILE, Grouping
-from ingest.dump.names import is_xla_named, split_member
+from ingest.dump.grouping import Grouping
+from ingest.dump.names import PROFILES, is_xla_named, split_member
 from ingest.dump.sets import DumpSet, Problem
 from ingest.errors import UsageError
 from ingest.source.address import Address, parse_url
@@ -140,13 +140,7 @@ class Elsewhere:
         for folder in self._folders.values():
             grouping = Grouping(folder, folder.named or (), self._problem)
             grouping.read()
-            for one in grouping.sets(known, proto_alone, folder.named is not None):
-                if one.members[0].role == PROFILE:
-                    self._problem(
-                        one.path(one.members[0]), "profiles are read from folders only; copy it there"
-                    )
-                else:
-                    self.sets.append(one)
+            self.sets += grouping.sets(known, proto_alone, folder.named is not None)
 
     def _add_archive(self, archive: str, version: Status) -> None:
         listing = self._listings.get(archive, version)
@@ -210,7 +204,9 @@ def _survey(source: AtUrl, key: str) -> _Survey:
     if found.is_file and is_archive(key):
         return _Survey(True, files, {})
     wanted = [
-        (one, status) for one, status in files.items() if (one == key and found.is_file) or _wants_start(one)
+        (one, status)
+        for one, status in files.items()
+        if _wants_start(one, is_named=found.is_file and one == key)
     ]
     return _Survey(found.is_file, files, dict(start_of(source, wanted, START_BYTES)))
 
@@ -219,7 +215,12 @@ def _list_far(archive: str) -> Iterator[Listing]:
     yield list_archive(archive, _wants_start)
 
 
-def _wants_start(path: str) -> bool:
-    """Say whether only its content can place a file."""
+def _wants_start(path: str, *, is_named: bool = False) -> bool:
+    """Say whether only its content can place a file; more can be meant by one that is given by name."""
     name = path.rpartition("/")[2]
-    return split_member(name) is None and not is_xla_named(name)
+    if name.endswith(PROFILES):
+        return False
+    member = split_member(name)
+    if is_named:
+        return member is None or member.role == "hlo"
+    return member is None and not is_xla_named(name)

@@ -99,8 +99,8 @@ def read_profile(path: str | os.PathLike[str], copies: Callable[[], IO[bytes]] |
 
     Args:
         path: the profile.
-        copies: opens a file, at the end of which the modules of a compressed profile are put as they pass
-            by, so that it need not be decompressed again; not called for a plain one.
+        copies: opens a file, at the end of which the modules are put as they pass by, where to read them
+            again costs more: of a compressed profile, and of one that is in no folder. Else it is not called.
 
     Raises:
         DumpError: it cannot be read, is no profile, is cut off, or holds no HLO modules.
@@ -108,7 +108,7 @@ def read_profile(path: str | os.PathLike[str], copies: Callable[[], IO[bytes]] |
     name = os.fspath(path)
     wire = Wire(name, Budget(), sys.maxsize, skips_unread=True)
     try:
-        return _Reader(wire, None if copies is None or wire.is_plain else copies()).read()
+        return _Reader(wire, None if copies is None or wire.rereads_ranges else copies()).read()
     except DumpError as error:
         raise DumpError(
             KIND, error.message, file=error.file, byte_offset=error.byte_offset

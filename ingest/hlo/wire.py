@@ -83,9 +83,9 @@ class Wire:
         self._copied = 0
 
     @property
-    def is_plain(self) -> bool:
-        """The file is not compressed."""
-        return self._content.is_plain
+    def rereads_ranges(self) -> bool:
+        """Parts of the file can be read again at no cost."""
+        return self._content.rereads_ranges
 
     @property
     def position(self) -> int:

@@ -17,7 +17,6 @@ from ingest.pipeline.journal import ImportRecord, Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
 from ingest.source.local import source_of, status_of
-from ingest.source.source import APART
 from ingest.staging.at_hand import AtHand
 from ingest.staging.task import Rejected, Staged, Task
 from ingest.staging.workers import give_up, stage_alone, stage_tasks
@@ -159,7 +158,8 @@ def _found_again(tasks: Sequence[Task]) -> list[Task]:
     if far:
         from ingest.source.apart import apart
 
-        found |= dict(zip(far, apart(_statuses, far, what=far[0], terms=APART), strict=True))
+        statuses = apart(_statuses, far, what=far[0], terms=source_of(far[0]).terms)
+        found |= dict(zip(far, statuses, strict=True))
     again = []
     for task, its_paths in zip(tasks, paths, strict=True):
         members = []

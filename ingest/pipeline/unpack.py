@@ -15,8 +15,7 @@ from typing import Final
 
 from ingest.source.apart import apart
 from ingest.source.archive import ArchiveFiles, Packed, PackedFiles, read_members
-from ingest.source.objects import AtUrl
-from ingest.source.source import APART, PathIn, Unreachable
+from ingest.source.source import Unreachable
 from ingest.source.walk import DamagedArchive
 from ingest.staging.task import Task
 
@@ -58,7 +57,7 @@ def unpacked(tasks: Sequence[Task]) -> Iterator[list[Task]]:
     plain = []
     for task in tasks:
         source = task.dump_set.source
-        if isinstance(source, ArchiveFiles):
+        if isinstance(source, ArchiveFiles) and task.dump_set.in_profile is None:
             packed.setdefault(source.archive, []).append(task)
         else:
             plain.append(task)
@@ -141,7 +140,4 @@ def _name(source: ArchiveFiles, task: Task, file_name: str) -> str:
 def _members(source: ArchiveFiles, wanted: frozenset[str]) -> Iterator[tuple[str, Packed]]:
     if not source.is_far:
         return read_members(source.archive, wanted)
-    assert isinstance(source.archive, PathIn)
-    at = source.archive.source
-    terms = at.terms if isinstance(at, AtUrl) else APART
-    return apart(read_members, source.archive, wanted, what=source.archive, terms=terms)
+    return apart(read_members, source.archive, wanted, what=source.archive, terms=source.terms)

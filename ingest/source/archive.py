@@ -18,7 +18,7 @@ from ingest.display import display
 from ingest.source.kinds import TAR_ENDINGS, ZIP_ENDINGS
 from ingest.source.limits import MAX_FILES
 from ingest.source.local import source_of, status_of
-from ingest.source.source import OpenFile, PathIn, Status
+from ingest.source.source import APART, OpenFile, PathIn, Status, Terms
 from ingest.source.tar import walk_tar
 from ingest.source.walk import DamagedArchive, Walked, damage
 from ingest.source.zip import etag_of, walk_zip
@@ -194,6 +194,11 @@ class ArchiveFiles:
         return path[len(self.archive) + 1 :]
 
     @property
+    def terms(self) -> Terms:
+        """Those of the archive's source."""
+        return source_of(self.archive).terms
+
+    @property
     def is_far(self) -> bool:
         """The archive does not lie on this machine."""
         return source_of(self.archive).is_far
@@ -235,6 +240,7 @@ class ArchiveFiles:
 class PackedFiles:
     """Files whose content is in memory, or why it is not there."""
 
+    terms = APART
     is_far = is_remote = False
     rereads_ranges = False
 

@@ -12,7 +12,7 @@ import stat
 from functools import cache
 from typing import Final
 
-from ingest.source.source import OpenFile, PathIn, Source, Status
+from ingest.source.source import APART, OpenFile, PathIn, Source, Status
 
 __all__ = [
     "FILE_FLAGS",
@@ -69,6 +69,7 @@ _LATEST: Final = 2**63 - 1
 class LocalFiles:
     """The files of this machine; a path is absolute, or relative to the working directory."""
 
+    terms = APART
     is_far = is_remote = False
     rereads_ranges = True
 

@@ -130,6 +130,10 @@ class Source(Protocol):
         """Whether only processes of their own may read it: see `ingest.source.apart`."""
 
     @property
+    def terms(self) -> Terms:
+        """On which terms stores are read, where this is one or lies in one."""
+
+    @property
     def is_remote(self) -> bool:
         """Whether every reading is a request, of which many can be made at the same time."""
 

@@ -58,7 +58,7 @@ def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Itera
 
         def begin(task: Task) -> tuple[Task, list[Future[bytes]]]:
             dump_set = task.dump_set
-            if not is_remote(dump_set):
+            if not is_remote(dump_set) or dump_set.in_profile is not None:  # the latter are parts of files
                 return task, []
             if is_large(dump_set):
                 return _heard(task), []

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from ingest.hlo.profile import read_profile
 from ingest.maintenance.doctor import examine
 from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
+from tests.support.web import web_server
 
 FOLDER = Path(__file__).parent / "profiled"
 [PROFILE] = (FOLDER / "log").rglob("*.xplane.pb")
@@ -114,6 +116,34 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
     [(runs,)] = query(database, "SELECT list(DISTINCT (stem, content_sha256, peak_bytes)).len() FROM runs")
     assert runs == 2
     assert load(database, packed).unchanged == 2
+
+
+def test_profiles_in_archives_and_at_urls_are_read_as_in_folders(database: Path, tmp_path: Path) -> None:
+    """Once, and when they are unchanged not at all; each of their modules is a run of that place."""
+    pytest.importorskip("obstore")
+    content = metadata(("a(1)", PROTO.read_bytes()), ("b(2)", OTHER_PROTO.read_bytes()))
+    name, log = "host.xplane.pb", tmp_path / "log"
+    local = write(tmp_path / "folder", content)
+    write(tmp_path / "served", content)
+    write(tmp_path / "served", gzip.compress(content), f"other.{name}.gz")
+    with tarfile.open(tmp_path / "served" / "run.tar.gz", "w:gz") as archive:
+        archive.add(local, f"run/{name}")
+        archive.add(local, f"run/more.{name}")
+    shutil.copy(tmp_path / "served" / "run.tar.gz", tmp_path / "run.tar.gz")
+    with web_server(tmp_path / "served", "ok", log) as url:
+        names = (name, f"other.{name}.gz", "run.tar.gz")
+        paths = [str(local), str(tmp_path / "run.tar.gz"), *(f"{url}/{one}" for one in names)]
+        summary = import_dumps(paths, database, jobs=1)
+        assert (summary.loaded, summary.rejects) == (2 * 7, ())
+        log.write_text("")
+        assert import_dumps(paths, database, jobs=1).unchanged == 2 * 7
+    assert {line.split()[0] for line in log.read_text().splitlines()} == {"HEAD"}
+    [(digests, places)] = query(
+        database,
+        "SELECT list(DISTINCT (content_sha256, peak_bytes)).len(), count(DISTINCT dump_dir) FROM runs",
+    )
+    assert (digests, places) == (2, 4)
+    assert not list(tmp_path.rglob("profiles.copies"))
 
 
 @pytest.fixture

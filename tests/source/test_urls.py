@@ -234,7 +234,7 @@ def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp
     """The store answers otherwise. A sidecar file is no reason to load its dump without it for ever."""
     pytest.importorskip("obstore")
     name = "module_{:04}.jit_f.cpu_after_optimizations"
-    faults = {"0001": "500:4", "0002": "cut:4", "0003": "reset:4", "0004": "403:2"}
+    faults = {"0001": "500:2", "0002": "cut:2", "0003": "reset:2", "0004": "403:1"}
     for number in range(6):
         (tmp_path / f"{name.format(number)}-buffer-assignment.txt").write_bytes(DUMP)
     hlo = f"{name.format(5)}.txt"

@@ -12,7 +12,7 @@ from ingest.dump.sets import DumpSet, Member
 from ingest.errors import SourceError
 from ingest.source.address import parse_url
 from ingest.source.objects import AtUrl
-from ingest.source.source import OpenFile, Status, Unreachable
+from ingest.source.source import APART, OpenFile, Status, Unreachable
 from ingest.staging import at_hand
 from ingest.staging.at_hand import AtHand, reading, still_reading, take_slot
 from ingest.staging.fetch import AHEAD, fetched, is_far
@@ -25,6 +25,7 @@ class Far:
 
     files: dict[str, bytes | Exception]
     asked: list[str] = field(default_factory=list)
+    terms = APART
     is_far = is_remote = True
     rereads_ranges = False
 
