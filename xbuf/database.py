@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.arguments import Labels, Paths, as_paths
-from ingest.database.connect import open_database
 from ingest.database.scope import narrowed
 from ingest.dump.names import PROFILES, split_member
 from ingest.errors import DumpError, NotADatabase, UsageError
+from ingest.lake.reading import in_words_of, install_macros, open_to_read
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import find_catalog
 from ingest.query.comparison import SIDES
@@ -24,6 +24,7 @@ from ingest.query.references import names_runs, resolve, resolve_one
 from ingest.query.remarks import remarks, shown_of
 from ingest.query.run import bind, convert, run_query, run_sql
 from ingest.query.selection import read_runs, select_runs
+from ingest.source.kinds import is_lake
 from xbuf.run import Run
 from xbuf.table import Table
 
@@ -54,23 +55,25 @@ class Database:
     open of the file is closed, and it is opened again.
 
     Attributes:
-        path: the database file; a temporary one where dumps were opened.
+        path: the database file, or `lake:` and where the lake lies; a temporary one where dumps were opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, folder: str | None = None) -> None:
-        """Open a database file.
+        """Open a database file, or a lake as it is now.
 
         Args:
-            path: the file.
+            path: the file; `lake:` with a folder or URL for a lake.
             folder: removed when the database is closed or forgotten.
 
-        Raises what `ingest.open_database` raises.
+        Raises what `ingest.lake.reading.open_to_read` raises.
         """
         self.path = os.fspath(path)
         self._remove = (
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder is not None else None
         )
-        self._connection: duckdb.DuckDBPyConnection | None = open_database(self.path, read_only=True)
+        self._connection: duckdb.DuckDBPyConnection | None = open_to_read(
+            self.path, may_fork=_may_fork()
+        )
         create_temporary(self._connection)
 
     @property
@@ -122,13 +125,14 @@ class Database:
         """
         saved = find_catalog().load(name)
         values = bind(saved, {key: self._value(saved, key, value) for key, value in parameters.items()})
-        runs = select_runs(self.connection, saved, values)
-        with narrowed(self.connection, read_runs(self.connection, saved, values, runs)):
-            table = Table(run_query(self.connection, saved, values), self.connection)
-            notes = [*shown_of(self.connection, saved, values, len(table), all_rows="top=None for all")]
-        # Why there is no row may lie in other runs.
-        with narrowed(self.connection, runs if len(table) else None):
-            table.notes = (*notes, *remarks(self.connection, saved, values, len(table)))
+        with in_words_of(self.path):
+            runs = select_runs(self.connection, saved, values)
+            with narrowed(self.connection, read_runs(self.connection, saved, values, runs)):
+                table = Table(run_query(self.connection, saved, values), self.connection)
+                notes = [*shown_of(self.connection, saved, values, len(table), all_rows="top=None for all")]
+            # Why there is no row may lie in other runs.
+            with narrowed(self.connection, runs if len(table) else None):
+                table.notes = (*notes, *remarks(self.connection, saved, values, len(table)))
         return table
 
     def sql(self, statement: str) -> Table:
@@ -137,7 +141,9 @@ class Database:
         Raises:
             UsageError: DuckDB refuses it, it changes or reaches something, or there is not exactly one.
         """
-        return Table(run_sql(self.connection, statement), self.connection)
+        with in_words_of(self.path):
+            install_macros(self.connection, self.path, statement)
+            return Table(run_sql(self.connection, statement), self.connection)
 
     def close(self) -> None:
         """Close it; a temporary one is removed."""
@@ -193,7 +199,8 @@ def open(path: Paths, *, labels: Labels = (), jobs: int | None = None) -> Databa
     one that stays.
 
     Args:
-        path: a database file; or directories and files of dumps, one or several, as for `xbuf-ingest`.
+        path: a database file; `lake:` with the folder or URL of a lake; or directories and files of dumps,
+            one or several, as for `xbuf-ingest`.
         labels: put on the runs of dumps.
         jobs: worker processes for dumps, 0 for none; by default one for each core, and none where JAX,
             TensorFlow or PyTorch are imported, whose threads forbid to fork.
@@ -226,7 +233,12 @@ def open(path: Paths, *, labels: Labels = (), jobs: int | None = None) -> Databa
 def _may_be_database(path: str) -> bool:
     """Say whether a path is no dump by its name; opened and closed, a database would lose DuckDB's locks."""
     name = os.path.basename(path)
-    return not ("://" in path or os.path.isdir(path) or split_member(name) or name.endswith(PROFILES))
+    is_dump = "://" in path or os.path.isdir(path) or split_member(name)
+    return is_lake(path) or not (is_dump or name.endswith(PROFILES))
+
+
+def _may_fork() -> bool:
+    return sys.modules.keys().isdisjoint(_WITH_THREADS)
 
 
 def _import(paths: Sequence[str], labels: Labels, jobs: int | None) -> Database:
@@ -235,7 +247,7 @@ def _import(paths: Sequence[str], labels: Labels, jobs: int | None) -> Database:
     folder = tempfile.mkdtemp(prefix="xbuf-")
     try:
         path = os.path.join(folder, "xbuf.duckdb")
-        if jobs is None and not sys.modules.keys().isdisjoint(_WITH_THREADS):
+        if jobs is None and not _may_fork():
             jobs = 0
         check_loaded(import_dumps(paths, path, labels=labels, jobs=jobs), paths)
         return Database(path, folder=folder)

@@ -17,9 +17,9 @@ from ingest.check.measure import measure
 from ingest.check.rows import bind_query
 from ingest.check.rules import NoRows, Rule
 from ingest.compare.sides import Source, gather
-from ingest.database.connect import open_database
 from ingest.display import display
 from ingest.errors import ExitCode, UsageError, XbufError
+from ingest.lake.reading import open_to_read
 from ingest.source.kinds import shown
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class _Runs:
 
 
 def _open(database: str) -> duckdb.DuckDBPyConnection:
-    return open_database(database, read_only=True)
+    return open_to_read(database)
 
 
 def check(gate: Gate, *, reading: _Reading = _open) -> Report:

@@ -70,11 +70,11 @@ def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyC
     Python runs no handler while DuckDB computes the next rows, and closing the connection waits for them. So
     a thread hears of the signal and stops the query.
 
-    Raises what `open_database(read_only=True)` raises.
+    Raises what `ingest.lake.reading.open_to_read` raises.
     """
-    from ingest.database.connect import open_database
+    from ingest.lake.reading import in_words_of, open_to_read
 
-    with open_database(database, read_only=True, unsafe=unsafe) as connection:
+    with in_words_of(database), open_to_read(database, unsafe=unsafe) as connection:
         if threading.current_thread() is not threading.main_thread():
             yield connection  # a thread gets no signals
             return

@@ -8,13 +8,13 @@ import click
 
 from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import READ_OPTION
 from ingest.errors import UsageError
 
 
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
-@DATABASE_OPTION
+@READ_OPTION
 @click.option(
     "--output",
     "-o",

@@ -18,7 +18,7 @@ from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
 from ingest.cli.references import database_of, is_plain, known_labels, known_modules, known_runs, offered
 from ingest.cli.streams import echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import DATABASE_OPTION, READ_HELP, READ_OPTION
 from ingest.errors import UsageError
 from ingest.query.catalog import STARTERS, Catalog, by_topic, find_catalog
 from ingest.query.comparison import SIDES
@@ -134,7 +134,7 @@ class _QueryGroup(click.Group):
     invoke_without_command=True,
     subcommand_metavar="[NAME|FILE.sql] [OPTIONS]...",
 )
-@DATABASE_OPTION
+@READ_OPTION
 @click.option(
     "--queries",
     "folders",
@@ -167,7 +167,7 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
 
 @click.command("sql")
 @click.argument("statement")
-@DATABASE_OPTION
+@READ_OPTION
 @output_options()
 @_UNSAFE_OPTION
 def sql(statement: str, database: str, output: Output, unsafe: bool) -> None:
@@ -180,10 +180,12 @@ def sql(statement: str, database: str, output: Output, unsafe: bool) -> None:
     Example:
       xbuf sql "SELECT backend, count(*) AS runs FROM runs GROUP BY ALL"
     """
+    from ingest.lake.reading import install_macros
     from ingest.query.run import run_sql
 
     text = _read_stdin() if statement == "-" else statement
     with reading(database, unsafe=unsafe) as connection:
+        install_macros(connection, database, text)
         written = output.write(run_sql(connection, text, unsafe=unsafe), database)
         if written.rows == 0:
             say("no row")
@@ -246,7 +248,7 @@ def _command(saved: SavedQuery) -> click.Command:
                 help=text,
             )
         )
-    params.append(click.Option(["--db", "database"], metavar="PATH", help="DuckDB file."))
+    params.append(click.Option(["--db", "database"], metavar="PATH", help=READ_HELP))
     params.append(click.Option(["--sql", "show_sql"], is_flag=True, help="Print the SQL that would run."))
     command = _QueryCommand(
         saved.name,

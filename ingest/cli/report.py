@@ -9,7 +9,7 @@ import click
 
 from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import READ_OPTION
 from ingest.errors import UsageError
 
 _STEPS: Final = 5
@@ -20,7 +20,7 @@ _LEAST: Final = 1000
 
 @click.command()
 @click.argument("references", type=RUN, nargs=-1, required=True, metavar="RUN [RUN]")
-@DATABASE_OPTION
+@READ_OPTION
 @click.option(
     "--output",
     "-o",

@@ -13,7 +13,7 @@ from ingest.cli.answer import terminal_style
 from ingest.cli.interrupts import reading
 from ingest.cli.references import RUN
 from ingest.cli.streams import echo, say, writing_stdout
-from ingest.cli.terminal import DATABASE_OPTION, ansi_option, format_option, top_option
+from ingest.cli.terminal import READ_OPTION, ansi_option, format_option, top_option
 
 if TYPE_CHECKING:
     from ingest.query.result import Listed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
 @click.argument("value", required=False)
-@DATABASE_OPTION
+@READ_OPTION
 @top_option(10, "Rows of each list; 0 for all.")
 @click.option(
     "--all", "whole", is_flag=True, help="Also what the run is called, where it lies and its files."

@@ -15,7 +15,8 @@ import click
 
 from ingest.cli.interrupts import Interrupts
 from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
-from ingest.errors import DatabaseLocked, ExitCode, XbufError
+from ingest.errors import DatabaseLocked, ExitCode, UsageError, XbufError
+from ingest.source.kinds import is_lake, without_secrets
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -34,16 +35,36 @@ class _Label(click.ParamType[tuple[str, str]]):
 
 LABEL: Final = _Label()
 
-DATABASE_OPTION = click.option(
-    "--db",
-    "database",
-    metavar="PATH",
-    default="xbuf.duckdb",
-    envvar="XBUF_DB",
-    show_default=True,
-    show_envvar=True,
-    help="DuckDB file.",
-)
+
+def _database_option(
+    what: str, check: Callable[[click.Context, click.Parameter, str], str] | None = None
+) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--db",
+        "database",
+        metavar="PATH",
+        default="xbuf.duckdb",
+        envvar="XBUF_DB",
+        show_default=True,
+        show_envvar=True,
+        callback=check,
+        help=what,
+    )
+
+
+def _refuse_lake(ctx: click.Context, param: click.Parameter, database: str) -> str:
+    if is_lake(database):
+        raise UsageError(
+            f"{without_secrets(database)}: is a lake, and {ctx.command_path} works on a database file; name"
+            " one with --db, or see xbuf lake --help"
+        )
+    return database
+
+
+DATABASE_OPTION = _database_option("DuckDB file.", _refuse_lake)
+READ_HELP = "DuckDB file, or lake: and the folder or URL of a lake."
+READ_OPTION = _database_option(READ_HELP)
+"""For commands that only read."""
 
 
 def top_option(default: int = 20, what: str = "Rows to show; 0 for all.") -> Callable[[_Command], _Command]:

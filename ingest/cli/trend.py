@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 from ingest.cli.interrupts import reading
 from ingest.cli.references import database_of, known_modules, offered
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION
+from ingest.cli.terminal import READ_OPTION
 from ingest.errors import UsageError
 
 
@@ -25,7 +25,7 @@ class _Module(click.ParamType[str]):
 
 @click.command()
 @click.argument("module", type=_Module())
-@DATABASE_OPTION
+@READ_OPTION
 @click.option("--by", metavar="KEY", help="A point for each value of this label.  [default: for each import]")
 @click.option("--backend", type=click.Choice(["cpu", "gpu", "tpu"]), help="Of a module compiled for several.")
 @click.option(

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.connect import open_database
+from ingest.database.scope import narrowed
 from ingest.database.tables import RUN_TABLES
 from ingest.errors import UsageError
 from ingest.events import Event
+from ingest.lake.reading import open_to_read
 from ingest.pipeline.importer import import_dumps
 from ingest.query.header import literal
 from ingest.query.references import FORMS, is_selection, resolve
+from ingest.source.kinds import is_lake
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +67,7 @@ class Source:
 
 
 def _open(database: str) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-    return closing(open_database(database, read_only=True))
+    return closing(open_to_read(database))
 
 
 @contextmanager
@@ -133,18 +136,29 @@ def is_dump(side: str) -> bool:
 
 def gather(target: str, sources: Sequence[Source]) -> None:
     """Make a database of runs of several; their numbers, with what is added, must differ."""
-    with closing(open_database(target)) as connection:
-        for number, source in enumerate(sources):
-            connection.execute(
-                f"ATTACH {literal(os.path.abspath(source.database))} AS source{number} (READ_ONLY)"
-            )
-            connection.begin()
-            for table in _COPIED:
-                connection.execute(
-                    f'INSERT INTO "{table}" BY NAME'
-                    f' SELECT t.* REPLACE (t.run_id + $offset AS run_id) FROM source{number}."{table}" AS t'
-                    " WHERE t.run_id IN (SELECT unnest($runs))",
-                    {"offset": source.offset, "runs": list(source.runs)},
-                )
-            connection.commit()
-            connection.execute(f"DETACH source{number}")
+    open_database(target).close()
+    for source in sources:
+        if is_lake(source.database):
+            # A lake is attached to no file, but a file to what reads a lake.
+            with closing(open_to_read(source.database, unsafe=True)) as connection:
+                connection.execute(f"ATTACH {literal(os.path.abspath(target))} AS target")
+                with narrowed(connection, source.runs):
+                    _copy(connection, source, "", "target.")
+        else:
+            with closing(open_database(target)) as connection:
+                place = literal(os.path.abspath(source.database))
+                connection.execute(f"ATTACH {place} AS source (READ_ONLY)")
+                _copy(connection, source, "source.", "")
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, source: Source, origin: str, target: str) -> None:
+    """Copy the runs of a source; `origin` and `target` go before the names of tables."""
+    connection.begin()
+    for table in _COPIED:
+        connection.execute(
+            f'INSERT INTO {target}"{table}" BY NAME'
+            f' SELECT t.* REPLACE (t.run_id + $offset AS run_id) FROM {origin}"{table}" AS t'
+            " WHERE t.run_id IN (SELECT unnest($runs))",
+            {"offset": source.offset, "runs": list(source.runs)},
+        )
+    connection.commit()

@@ -24,6 +24,7 @@ from ingest.database.refusals import explain
 from ingest.database.revision import Schema, State, inspect, unready
 from ingest.database.spill import spill_directory, spill_root
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
+from ingest.source.kinds import is_lake, without_secrets
 
 __all__ = [
     "BLOCK_BYTES",
@@ -128,6 +129,11 @@ def check_path(path: _Path) -> None:
     Raises:
         DatabaseError: it cannot.
     """
+    if is_lake(os.fspath(path)):
+        raise DatabaseError(
+            f"{without_secrets(os.fspath(path))}: is a lake, where a database file is needed; see xbuf lake"
+            " --help"
+        )
     try:
         place = os.path.realpath(path)
         place.encode()

@@ -6,12 +6,12 @@ Alembic would take a third of a second to import and run; a test compares with w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
 
-__all__ = ["creation", "version_comments"]
+__all__ = ["commented", "created", "creation", "version_comments"]
 
 _VERSION: Final = Table(
     "alembic_version",
@@ -25,16 +25,17 @@ _VERSION: Final = Table(
 def creation(revision: str) -> str:
     """Return the script that makes every table in an empty database and notes that it is at `revision`."""
     tables = (_VERSION, *TABLES.values())
-    statements = [statement for table in tables for statement in (_create(table), *_comments(table))]
+    statements = [statement for table in tables for statement in (created(table), *commented(table))]
     return "".join([*statements, f"INSERT INTO alembic_version VALUES ({_literal(revision)});\n"])
 
 
 def version_comments() -> str:
     """Return the statements that comment Alembic's own table."""
-    return "".join(_comments(_VERSION))
+    return "".join(commented(_VERSION))
 
 
-def _create(table: Table) -> str:
+def created(table: Table) -> str:
+    """Return the statement that makes a table."""
     lines = [_definition(column) for column in table.columns]
     if keys := [_quoted(column.name) for column in table.columns if column.key]:
         lines.append(f"PRIMARY KEY ({', '.join(keys)})")
@@ -47,9 +48,10 @@ def _definition(column: Column) -> str:
     return f"{_quoted(column.name)} {column.type}{compressed}{required}"
 
 
-def _comments(table: Table) -> Iterator[str]:
+def commented(table: Table, kind: Literal["TABLE", "VIEW"] = "TABLE") -> Iterator[str]:
+    """Yield the statements that comment a table, or the view in its place, and its columns."""
     name = _quoted(table.name)
-    yield f"COMMENT ON TABLE {name} IS {_literal(table.comment)};\n"
+    yield f"COMMENT ON {kind} {name} IS {_literal(table.comment)};\n"
     for column in table.columns:
         yield f"COMMENT ON COLUMN {name}.{_quoted(column.name)} IS {_literal(column.comment)};\n"
 

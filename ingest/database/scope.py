@@ -7,6 +7,7 @@ runs are looked up first, and while they are asked about, a temporary view of th
 each table.
 
 A table can be a view of other files as well: what stands before it is its name and a constant condition.
+Such a view may leave out files without these runs: a variable has their numbers meanwhile (`NARROWED`).
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from ingest.database.tables import RUN_TABLES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FEW", "narrowed"]
+__all__ = ["FEW", "NARROWED", "narrowed"]
 
 FEW: Final = 100
 """So many runs are worth it: of more, most row groups are read anyway, and a list of numbers costs, too."""
+
+NARROWED: Final = "narrowed_to"
+"""DuckDB variable: the runs that the connection sees, as a list; NULL where it sees all."""
 
 _TABLES: Final = ("runs", "run_labels", *RUN_TABLES)
 
@@ -46,7 +50,8 @@ def narrowed(connection: duckdb.DuckDBPyConnection, runs: Collection[int] | None
     # The column is qualified: an argument of a macro could have its name.
     condition = f"x.run_id IN ({numbers})" if runs else "false"
     connection.execute(
-        ";".join(
+        f"SET VARIABLE {NARROWED} = [{numbers}]::BIGINT[];"
+        + ";".join(
             f'CREATE TEMP VIEW "{table}" AS SELECT x.* FROM "{database}".main."{table}" AS x'
             f" WHERE {condition}"
             for table in _TABLES
@@ -55,4 +60,5 @@ def narrowed(connection: duckdb.DuckDBPyConnection, runs: Collection[int] | None
     try:
         yield
     finally:
-        connection.execute(";".join(f'DROP VIEW temp.main."{table}"' for table in _TABLES))
+        dropped = ";".join(f'DROP VIEW temp.main."{table}"' for table in _TABLES)
+        connection.execute(f"RESET VARIABLE {NARROWED}; {dropped}")

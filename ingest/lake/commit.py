@@ -64,8 +64,9 @@ def complete(lake: Lake, batch: Batch) -> None:
         scratch = Path(folder)
         if batch.runs is not None:
             _add_runs(lake, batch, connection, scratch)
-        if (rejects := batch.files.get("rejects")) is not None:
-            add_once(lake, "rejects", batch.number, [rejects.added()])
+        for name in ("rejects", "imports"):
+            if name in batch.files:
+                add_once(lake, name, batch.number, [batch.files[name].added()])
         if batch.import_row is not None:
             _add_import(lake, batch, connection, scratch)
     remove_batch(lake, batch.number)

@@ -31,7 +31,10 @@ __all__ = ["INSTALL", "PREFIX", "Lake", "in_words", "parse_lake", "require_libra
 
 PREFIX: Final = "lake:"
 """Start of a `--db` that names a lake."""
-INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'deltalake>=1.6.6,<2' 'obstore>=0.12,<0.13'"
+INSTALL: Final = (
+    f"{shlex.quote(sys.executable)} -m pip install"
+    " 'deltalake>=1.6.6,<2' 'fsspec>=2025.2' 'obstore>=0.12,<0.13'"
+)
 """As the extra `lake` has it, and into the environment of xbuf."""
 
 REQUEST_SECONDS: Final = 60

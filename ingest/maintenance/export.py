@@ -29,6 +29,7 @@ from ingest.database.revision import HEAD, revisions
 from ingest.database.tables import RUN_TABLES
 from ingest.database.writer import sync
 from ingest.errors import DatabaseError, UsageError
+from ingest.lake.reading import open_to_read
 from ingest.maintenance.exclusive import change_database
 from ingest.maintenance.export_check import check_file, check_rows
 from ingest.pipeline.load import delete_runs
@@ -77,14 +78,14 @@ def export_database(database: str, directory: str, *, wait_seconds: float = 0.0)
 
     Raises:
         UsageError: the directory is there already and not empty.
-        DatabaseError: as `open_database(read_only=True)`; also when the directory cannot be written.
+        DatabaseError: as `open_to_read`; also when the directory cannot be written.
     """
     import pyarrow as pa  # 110 ms
 
     place = _absolute(directory)
     if os.path.lexists(place) and (not os.path.isdir(place) or os.listdir(place)):
         raise UsageError(f"{directory}: is there already; export to a new directory")
-    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+    with open_to_read(database, wait_seconds=wait_seconds) as connection:
         try:
             unnamed = tempfile.mkdtemp(prefix=f".{os.path.basename(place)}-", dir=os.path.dirname(place))
         except OSError as error:

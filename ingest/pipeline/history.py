@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 import duckdb
 
-from ingest.database.connect import open_database
 from ingest.database.import_lock import lock_holder
 from ingest.dump.sets import Member
+from ingest.lake.reading import open_to_read
 from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_folded, read_journals
 from ingest.pipeline.load import load_parts
 
@@ -287,9 +287,9 @@ def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEnt
     """Return every import, the newest first.
 
     Raises:
-        DatabaseError: as `open_database(read_only=True)`.
+        DatabaseError: as `open_to_read`.
     """
-    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+    with open_to_read(database, wait_seconds=wait_seconds) as connection:
         rows = connection.execute(
             "SELECT import_id, started_at, finished_at, status, found, loaded, unchanged, rejected,"
             " unfinished, tool_version, host, sources, import_uuid FROM imports"

@@ -42,10 +42,10 @@ class Block:
     definition: str
     text: str
 
-    def create(self, *, temporary: bool = False, replace: bool = True) -> str:
+    def create(self, *, temporary: bool = False) -> str:
         """Write the CREATE statement."""
         what = self.kind.removeprefix("TABLE ")
-        words = ["CREATE", *(["OR REPLACE"] if replace else []), *(["TEMP"] if temporary else []), what]
+        words = ["CREATE OR REPLACE", *(["TEMP"] if temporary else []), what]
         return f"{' '.join(words)} {self.name}{self.definition}"
 
     def comments(self, marker: str) -> list[str]:

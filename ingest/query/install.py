@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ingest.query.arguments import argument_check
-from ingest.query.blocks import read_blocks
+from ingest.query.blocks import blocks_of, read_blocks, words_of
 from ingest.query.bounds import bounded
 from ingest.query.catalog import shipped
 from ingest.query.digest import installed_digest, shipped_digest
@@ -26,7 +26,7 @@ from ingest.query.run import convert
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Installation", "call", "install_in_new", "install_queries"]
+__all__ = ["Installation", "call", "install_in_new", "install_queries", "install_used"]
 
 _SCHEMA = "xbuf_query"
 _MARKER = "xbuf: "
@@ -93,6 +93,29 @@ def install_in_new(connection: duckdb.DuckDBPyConnection, version: str) -> None:
     _create(connection, shipped().load_all(), version, shipped_digest(version), frozenset())
 
 
+def install_used(
+    connection: duckdb.DuckDBPyConnection, statement: str, version: str, tables: Collection[str]
+) -> None:
+    """Install the queries that a statement names, and the blocks that it and they use.
+
+    For views of other files: DuckDB binds a macro as it is made, so that all of them would open 500 files.
+
+    Args:
+        version: of xbuf, for the table `saved_queries`.
+        tables: names of all tables and views with a column run_id.
+    """
+    words = words_of(statement)
+    if words & {"saved_queries", _COLUMNS}:
+        if installed_digest(connection) is None:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
+            _create(connection, shipped().load_all(), version, shipped_digest(version), frozenset(), tables)
+        return
+    queries = [shipped().load(name) for name in shipped() if name in words]
+    macros = [macro for query in queries for macro in _macros(query, tables)]
+    blocks = [block.create() for block in blocks_of(statement, *macros)]
+    _run(connection, [f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", *blocks, *macros])
+
+
 def _install(
     connection: duckdb.DuckDBPyConnection, queries: tuple[SavedQuery, ...], version: str, digest: str
 ) -> list[str]:
@@ -108,17 +131,21 @@ def _create(
     version: str,
     digest: str,
     taken: Collection[str],
+    tables: Collection[str] | None = None,
 ) -> list[str]:
-    """Create blocks and queries, but for the names that are `taken`; return those that were skipped."""
+    """Create blocks and queries, but for the names that are `taken`; return those that were skipped.
+
+    `tables` are those with a column run_id, as `_run_tables` finds them.
+    """
     skipped: list[str] = []
     statements: list[str] = []
     for block in read_blocks():
         if block.name in taken:
             skipped.append(block.name)
             continue
-        statements += [block.create(replace=False), *block.comments(_MARKER)]
+        statements += [block.create(), *block.comments(_MARKER)]
     rows: list[str] = []
-    tables = _run_tables(connection)
+    tables = _run_tables(connection) if tables is None else tables
     for query in queries:
         if query.name in taken:
             skipped.append(query.name)
@@ -154,7 +181,7 @@ def _list_columns(queries: Iterable[SavedQuery]) -> Iterable[str]:
         for position, column in enumerate(query.columns, 1)
     )
     yield (
-        f"CREATE VIEW {_COLUMNS} AS SELECT * FROM (VALUES {rows}) "
+        f"CREATE OR REPLACE VIEW {_COLUMNS} AS SELECT * FROM (VALUES {rows}) "
         "AS t(query, position, column_name, data_type, unit, comment)"
     )
     yield f"COMMENT ON VIEW {_COLUMNS} IS {literal(_MARKER + 'Result columns of the saved queries.')}"
@@ -193,8 +220,9 @@ def _macros(query: SavedQuery, tables: Collection[str]) -> Iterable[str]:
     # A scalar subquery of no rows: DuckDB evaluates it even where the query reads nothing.
     where = f" WHERE (SELECT {check})" if check else ""
     return (
-        f"CREATE MACRO {_SCHEMA}.{query.name}({inner}) AS TABLE {statement}",
-        f"CREATE MACRO {query.name}({outer}) AS TABLE FROM {_SCHEMA}.{query.name}({passed}){where}",
+        f"CREATE OR REPLACE MACRO {_SCHEMA}.{query.name}({inner}) AS TABLE {statement}",
+        f"CREATE OR REPLACE MACRO {query.name}({outer}) AS TABLE"
+        f" FROM {_SCHEMA}.{query.name}({passed}){where}",
         f"COMMENT ON MACRO TABLE {query.name} IS {comment}",
     )
 

@@ -10,10 +10,12 @@ from urllib.parse import urlsplit
 from ingest.display import display
 
 __all__ = [
+    "LAKE_PREFIX",
     "TAR_ENDINGS",
     "ZIP_ENDINGS",
     "is_archive",
     "is_elsewhere",
+    "is_lake",
     "is_url",
     "is_well_formed",
     "place_of",
@@ -21,6 +23,8 @@ __all__ = [
     "without_secrets",
 ]
 
+LAKE_PREFIX: Final = "lake:"
+"""Start of what stands for a database and names a lake."""
 ZIP_ENDINGS: Final = (".zip",)
 TAR_ENDINGS: Final = {
     ".tar": "",
@@ -43,6 +47,11 @@ _URL_IN_TEXT: Final = re.compile(rf"{_SCHEME}(?:[^\s/?#]*@)?([^\s?#]*)\S*")
 def is_url(text: str) -> bool:
     """Say whether a text is a URL rather than a path."""
     return _URL.match(text) is not None
+
+
+def is_lake(database: str) -> bool:
+    """Say whether what stands for a database names a lake; `./lake:x` is a file."""
+    return database.startswith(LAKE_PREFIX)
 
 
 def is_archive(name: str) -> bool:

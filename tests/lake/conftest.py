@@ -1,14 +1,19 @@
-"""Parts to load, and a lake to load them into."""
+"""Parts to load, a lake to load them into, and the demonstration in a lake and in a file."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from ingest.database.connect import open_database
 from ingest.lake.create import create_lake
+from ingest.lake.reading import open_to_read
 from ingest.lake.store import Lake
+from ingest.lake.transfer import export_lake, import_database
 from tests.support.dump_sets import DATA
 from tests.support.lakes import in_process, stage
 from tests.support.once import made_once
@@ -44,3 +49,46 @@ def lake(empty_lake: Path, tmp_path: Path) -> Lake:
     """A lake without runs."""
     shutil.copytree(empty_lake, tmp_path / "lake")
     return Lake(str(tmp_path / "lake"), True)
+
+
+@pytest.fixture(scope="session")
+def demonstration_lake(tmp_path_factory: pytest.TempPathFactory, demonstration_file: Path) -> Path:
+    """A lake with the runs of the demonstration. Only to be read."""
+
+    def make(folder: Path) -> Path:
+        in_process(import_database, str(demonstration_file), Lake(str(folder / "lake"), True))
+        return folder / "lake"
+
+    return made_once(tmp_path_factory, "demonstration-lake", make)
+
+
+@pytest.fixture
+def full_lake(tmp_path: Path, demonstration_lake: Path) -> Lake:
+    """A lake with the runs of the demonstration."""
+    shutil.copytree(demonstration_lake, tmp_path / "lake")
+    return Lake(str(tmp_path / "lake"), True)
+
+
+@pytest.fixture(scope="session")
+def exported_file(tmp_path_factory: pytest.TempPathFactory, demonstration_lake: Path) -> Path:
+    """Database file with all that the lake has, under the same numbers. Only to be read."""
+
+    def make(folder: Path) -> Path:
+        export_lake(Lake(str(demonstration_lake), True), str(folder / "exported.duckdb"))
+        return folder / "exported.duckdb"
+
+    return made_once(tmp_path_factory, "exported-lake", make)
+
+
+@pytest.fixture(scope="session")
+def in_lake(demonstration_lake: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The lake of the demonstration, open."""
+    with open_to_read(f"lake:{demonstration_lake}") as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def in_file(exported_file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The file with the same runs, open."""
+    with open_database(exported_file, read_only=True) as connection:
+        yield connection

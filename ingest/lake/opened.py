@@ -1,0 +1,87 @@
+"""A lake in DuckDB: a database in memory with views of the lake's tables.
+
+It holds no SQL of the lake's, and of all files it reaches the lake's alone: those in a folder by DuckDB's own
+means, those in a store by a file system that knows no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+
+from ingest.database.connect import CONFIG, explain
+from ingest.database.ddl import created
+from ingest.database.spill import spill_directory, spill_root
+from ingest.database.tables import TABLES
+from ingest.errors import DatabaseError
+from ingest.lake.failures import SCHEME, failure_of
+from ingest.lake.snapshot import Snapshot, read_snapshot
+from ingest.lake.store import Lake
+from ingest.lake.views import create_views
+from ingest.query.header import literal
+from ingest.source.apart import apart, require_own
+from ingest.source.source import Terms
+
+__all__ = ["open_lake"]
+
+
+def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duckdb.DuckDBPyConnection:
+    """Open a lake as it is now, to read.
+
+    From then on no child of this process can open a lake in a store, nor one in a folder unless `may_fork`.
+
+    Args:
+        unsafe: leave other files within reach and settings open.
+        may_fork: no thread of this process holds a lock that a child would wait for.
+
+    Raises:
+        NotADatabase: there is no lake, or something else.
+        DatabaseTooNew: a newer xbuf made it.
+        DatabaseError: it is older than this xbuf, or the store is away or refuses.
+    """
+    terms = Terms(None, is_apart=may_fork and lake.is_local)
+    [snapshot] = apart(_look_up, lake, what=str(lake), terms=terms)
+    connection = _in_memory(lake)
+    try:
+        connection.execute("PRAGMA disable_progress_bar")
+        if lake.is_local:
+            root = lake.root
+        else:
+            require_own()
+            from ingest.lake.filesystem import StoredFiles  # 0.1 s, with fsspec
+
+            connection.register_filesystem(StoredFiles(snapshot))
+            root = f"{SCHEME}:/"
+        connection.execute(created(TABLES["saved_queries"]))
+        create_views(connection, root, snapshot.tables)
+        if not unsafe:
+            _seal(connection, f"{root}/")
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, duckdb.Error):
+            raise failure_of(lake, error) or explain(str(lake), error) from error
+        raise
+    return connection
+
+
+def _look_up(lake: Lake) -> Iterator[Snapshot]:
+    yield read_snapshot(lake)
+
+
+def _in_memory(lake: Lake) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(config={**CONFIG, "temp_directory": spill_directory(lake.root)})
+    except OSError as error:
+        raise DatabaseError(
+            f"{spill_root()}: no directory can be made for what DuckDB cannot keep in memory"
+            f" ({error.strerror}); name another folder with TMPDIR"
+        ) from error
+
+
+def _seal(connection: duckdb.DuckDBPyConnection, root: str) -> None:
+    """Keep the connection from all files but those below a folder, and its settings as they are."""
+    connection.execute(
+        f"SET allowed_directories = [{literal(root)}]; SET enable_external_access = false;"
+        " SET lock_configuration = true"
+    )
