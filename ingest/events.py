@@ -18,6 +18,7 @@ __all__ = [
     "Planned",
     "Published",
     "SetRejected",
+    "SourceAway",
     "Unfinished",
     "WaitingForLock",
     "as_json_line",
@@ -39,6 +40,12 @@ class WaitingForLock(NamedTuple):
     pid: int | None
     command: str | None
     wait_seconds: float
+
+
+class SourceAway(NamedTuple):
+    """A watch could not look at a URL, and looks again."""
+
+    message: str
 
 
 class Planned(NamedTuple):
@@ -137,6 +144,7 @@ class ImportFailed(NamedTuple):
 Event = (
     ImportStarted
     | WaitingForLock
+    | SourceAway
     | Planned
     | LeftOut
     | NothingFound

@@ -24,7 +24,7 @@ from ingest.cli.terminal import (
 )
 from ingest.cli.words import Words
 from ingest.errors import ExitCode, XbufError
-from ingest.source.kinds import without_secrets
+from ingest.source.kinds import shown
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def _watch(search: _Search, options: ImportOptions, quiet: bool) -> Iterator[Imp
     notice = "stopping: one last look (once more to end at once)\n" if is_talkative else ""
     with stopping(notice) as pause:
         if is_talkative:
-            say(f"watching {without_secrets(', '.join(search.paths))}; Ctrl-C ends it")
+            say(f"watching {', '.join(map(shown, search.paths))}; Ctrl-C ends it")
         yield from watch(
             search.paths,
             search.database,

@@ -29,6 +29,7 @@ class Words:
             Loaded,
             NothingFound,
             SetRejected,
+            SourceAway,
             Unfinished,
             WaitingForLock,
         )
@@ -48,6 +49,8 @@ class Words:
                 self._kept = kept
                 if kept and code != ExitCode.INTERRUPTED:
                     self._rest.append(self.what_is_kept())
+            case SourceAway(message) if not self._quiet:
+                say(f"waiting: {message}")
             case WaitingForLock(database, pid, command, seconds) if not self._quiet:
                 holder = f"process {pid} ({command})" if pid else "another process"
                 say(f"waiting up to {seconds:g} s for {holder}, which holds {database}")

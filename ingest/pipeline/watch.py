@@ -1,31 +1,35 @@
 """Import what appears below directories, for as long as a job runs that dumps there.
 
-The directories are searched again and again, at longer intervals while nothing changes. Only what has
-settled is imported, each time by an ordinary import with its own lock and its own line in the history:
-nothing is held between two of them, and a watch may be killed at any moment.
+Directories, archives and URLs are searched again and again, at longer intervals while nothing changes. Only
+what has settled is imported, each time by an ordinary import with its own lock and its own line in the
+history: nothing is held between two of them, and a watch may be killed at any moment.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from ingest.arguments import Labels, Paths, as_paths, as_pattern
 from ingest.database.connect import check_path
+from ingest.dump.elsewhere import Listings
 from ingest.dump.find import check_paths
 from ingest.dump.grouping import PROFILE
 from ingest.dump.sets import Discovery, DumpSet, Problem
-from ingest.errors import DatabaseLocked, UsageError
-from ingest.pipeline.importer import import_dumps
+from ingest.errors import DatabaseLocked, SourceError, UsageError
+from ingest.events import SourceAway
+from ingest.pipeline.importer import SOURCE_SECONDS, import_dumps
 from ingest.pipeline.plan import search
 from ingest.pipeline.summary import ImportSummary
-from ingest.source.kinds import is_elsewhere, shown
+from ingest.source.kinds import is_archive, is_url
+from ingest.source.source import Status, Terms
 
 if TYPE_CHECKING:
     from ingest.events import Event
+    from ingest.source.archive import Listing
 
 __all__ = ["QUIET_SECONDS", "ImportOptions", "Pause", "watch"]
 
@@ -35,10 +39,12 @@ Pause = Callable[[float], bool]
 QUIET_SECONDS: Final = 2.0
 """Time without a change after which a dump is taken to be written: XLA writes a module's files in a row."""
 PATIENCE_SECONDS: Final = 60.0
-"""The same for a dump that turned out to be damaged: what writes it may wait for a slow disk."""
+"""The same for a dump or archive that turned out to be damaged: what writes it may wait for a slow disk."""
 PROFILE_QUIET_SECONDS: Final = 10.0
 """The same for a profile, one file of up to gigabytes of which no part can be told to be the last."""
 SHORTEST_SECONDS: Final = 0.5
+SHORTEST_REMOTE_SECONDS: Final = 5.0
+"""Where a URL is watched: each look is a request for a thousand objects, and stores charge for requests."""
 LONGEST_SECONDS: Final = 30.0
 """Between two searches: while dumps appear, and when none has appeared for long."""
 BACKOFF: Final = 1.5
@@ -79,10 +85,11 @@ def watch(
 
     A dump is imported once its files have not changed for `quiet_seconds`, and rejected only when it is
     damaged and has not changed for long. At the end all that is new is imported, settled or not. A path
-    that goes away later is waited for, and so is a database that another process holds.
+    that goes away later is waited for, and so is a URL with nothing below it, a store that is away after the
+    first look, and a database that another process holds.
 
     Args:
-        paths: directories, searched whole, and files: one of them, or several.
+        paths: directories and prefixes of stores, searched whole, archives and files: one or several.
         database: DuckDB file; made by the first import. None where the options name a lake.
         pause: called between two searches.
         quiet_seconds: time without a change.
@@ -93,45 +100,43 @@ def watch(
 
     Raises:
         UsageError: a path does not exist at the start, or an option is wrong.
+        SourceError: a store is away at the start, or at the very end.
         DatabaseLocked: another process had the database to the very end; what was read is kept.
         DatabaseError: the database cannot be used; nothing is lost.
         KeyboardInterrupt: from within an import, after what was staged has been loaded.
     """
     names = as_paths(paths)
     check_paths(names)
-    if far := next(filter(is_elsewhere, names), None):
-        raise UsageError(f"{shown(far)}: only folders are watched; import it anew")
     if database is not None:
         check_path(os.path.abspath(database))
     as_pattern(options.get("label_from"))
+    look = _Look(names, read_hlo, follow_symlinks, options)
+    shortest = SHORTEST_REMOTE_SECONDS if any(map(is_url, names)) else SHORTEST_SECONDS
     news = _News(quiet_seconds)
-    interval = SHORTEST_SECONDS
+    interval = shortest
     is_ending = False
     while True:
         started = clock()
-        try:
-            found = search(names, read_hlo=read_hlo, follow_symlinks=follow_symlinks)
-        except UsageError:  # it was there: a job that clears its directory makes it again
-            found = Discovery((), ())
-        has_changed = news.take(found, started)
+        found = look(may_be_away=not is_ending)
+        has_changed = found is not None and news.take(found, started)
         least = SEARCH_SHARE * (clock() - started)
         ready = news.all() if is_ending else news.settled(started)
-        if ready:
+        if ready and found is not None:
             started = clock()
             try:
                 summary = import_dumps(
-                    names,
+                    look.there,
                     database,
                     read_hlo=read_hlo,
                     follow_symlinks=follow_symlinks,
                     select=news.selection(ready),
                     **options,
                 )
-            except DatabaseLocked:
+            except (DatabaseLocked, SourceError):  # the event of the failed import says so
                 if is_ending:
                     raise
             except UsageError:
-                if all(map(os.path.exists, names)):
+                if look.is_all_there():
                     raise
             else:
                 news.done(ready, summary.unfinished_sets)
@@ -139,14 +144,105 @@ def watch(
                 yield summary
         if is_ending:
             return
-        interval = SHORTEST_SECONDS if has_changed else min(interval * BACKOFF, LONGEST_SECONDS)
+        interval = shortest if has_changed else min(interval * BACKOFF, LONGEST_SECONDS)
         if (settles_in := news.settles_in(clock())) is not None:
-            interval = min(interval, max(settles_in, SHORTEST_SECONDS))
+            interval = min(interval, max(settles_in, shortest))
         is_ending = pause(max(interval, least))
 
 
+class _Look:
+    """Searches what is watched, as far as it is there.
+
+    Attributes:
+        there: the names that were there the last time.
+    """
+
+    def __init__(
+        self, names: Sequence[str], read_hlo: bool, follow_symlinks: bool, options: ImportOptions
+    ) -> None:
+        self.there = list(names)
+        self._names = names
+        self._read_hlo, self._follow_symlinks = read_hlo, follow_symlinks
+        self._timeout = options.get("source_timeout", SOURCE_SECONDS)
+        self._is_apart = options.get("jobs") != 0
+        self._on_event = options.get("on_event") or (lambda _: None)
+        self._archives = _Archives()
+        self._is_away = False
+        self._has_looked = False
+
+    def __call__(self, *, may_be_away: bool) -> Discovery | None:
+        """Search all that is there; None while a store is away.
+
+        Raises:
+            SourceError: a store is away at the first look, or when it may not be.
+        """
+        try:
+            found = self._search_what_is_there()
+        except SourceError as error:
+            if not (may_be_away and self._has_looked):
+                raise
+            if not self._is_away:
+                self._on_event(SourceAway(str(error)))
+            self._is_away = True
+            return None
+        self._is_away, self._has_looked = False, True
+        return found
+
+    def is_all_there(self) -> bool:
+        """Say whether what was there the last time still is."""
+        return all(map(self._is_there, self.there))
+
+    def _search_what_is_there(self) -> Discovery:
+        try:
+            self.there = list(self._names)
+            return self._search(self.there)
+        except UsageError:  # a job clears its directory and makes it again, or has put no object yet
+            self.there = list(filter(self._is_there, self._names))
+        try:
+            return self._search(self.there) if self.there else Discovery((), ())
+        except UsageError:
+            return Discovery((), ())
+
+    def _is_there(self, name: str) -> bool:
+        if not is_url(name):
+            return os.path.exists(name)
+        try:
+            self._search([name])
+        except UsageError:
+            return False
+        return True
+
+    def _search(self, names: Sequence[str]) -> Discovery:
+        return search(
+            names,
+            read_hlo=self._read_hlo,
+            follow_symlinks=self._follow_symlinks,
+            listings=self._archives,
+            terms=Terms(time.time() + self._timeout if self._timeout else None, self._is_apart),
+        )
+
+
+class _Archives(Listings):
+    """What lies in the archives that are watched, in their last versions."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Status, Listing]] = {}
+
+    def get(self, archive: str, version: Status) -> Listing | None:
+        known = self._known.get(archive)
+        return known[1] if known is not None and known[0] == version else None
+
+    def put(self, archive: str, version: Status, listing: Listing) -> None:
+        self._known[str(archive)] = version, listing
+
+
 _Thing = DumpSet | Problem
-"""What a search finds, with the sizes and times of its files: changed, it is another thing."""
+"""What a search finds, with the versions of its files: changed, it is another thing."""
+
+
+def _thing(dump_set: DumpSet) -> DumpSet:
+    """Return a set as two searches find it: what opens its files is another one in each."""
+    return dump_set._replace(source=None)
 
 
 class _News:
@@ -163,7 +259,7 @@ class _News:
 
     def take(self, found: Discovery, now: float) -> bool:
         """Take what a search has found; say whether anything has appeared or changed."""
-        things: set[_Thing] = {*found.sets, *found.problems}
+        things: set[_Thing] = {*map(_thing, found.sets), *found.problems}
         self._done &= things
         self._incomplete &= things
         before, self._since = self._since, {}
@@ -192,7 +288,7 @@ class _News:
             self._left_out |= set(left_out)
             return replace(
                 found,
-                sets=tuple(one for one in found.sets if one in ready),
+                sets=tuple(one for one in found.sets if _thing(one) in ready),
                 problems=tuple(one for one in found.problems if one in ready),
                 left_out=left_out,
             )
@@ -213,7 +309,7 @@ class _News:
             self._since.pop(one, None)
 
     def _settles(self, thing: _Thing) -> float:
-        if thing in self._incomplete:
+        if thing in self._incomplete or (isinstance(thing, Problem) and is_archive(thing.path)):
             quiet = PATIENCE_SECONDS
         elif isinstance(thing, DumpSet) and thing.members[0].role == PROFILE:
             quiet = max(self._quiet, PROFILE_QUIET_SECONDS)

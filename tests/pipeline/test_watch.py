@@ -17,16 +17,24 @@ import pytest
 
 import ingest.staging.stage
 from ingest.database.import_lock import import_lock
-from ingest.errors import DatabaseLocked
+from ingest.dump.sets import Discovery, DumpSet, Member
+from ingest.errors import DatabaseLocked, SourceError, UsageError
+from ingest.events import Event, SourceAway
 from ingest.pipeline.importer import import_dumps
+from ingest.pipeline.plan import Select
 from ingest.pipeline.summary import ImportSummary
 from ingest.pipeline.watch import (
     LONGEST_SECONDS,
     PATIENCE_SECONDS,
     QUIET_SECONDS,
+    SHORTEST_REMOTE_SECONDS,
     ImportOptions,
     watch,
 )
+from ingest.source.address import parse_url
+from ingest.source.objects import AtUrl
+from ingest.source.source import Terms
+from tests.source.test_archives import as_zip
 from tests.support.dump_sets import DATA
 
 SEEDS = sorted((DATA / "seeds").iterdir())
@@ -105,6 +113,69 @@ def test_the_looks_become_rare_while_nothing_happens(dumps: Path) -> None:
     assert day.database.stat().st_mtime_ns == before
     assert max(day.pauses) == LONGEST_SECONDS
     assert len(day.pauses) < 1800 / LONGEST_SECONDS + 15
+
+
+class Store:
+    """What a watch finds at a URL, by the second; each look comes with a source of its own."""
+
+    def __init__(self, day: Day, looks: dict[float, list[str] | Exception]) -> None:
+        self._day, self._looks = day, looks
+        self.imported: list[list[str]] = []
+
+    def search(self, *_: object, terms: Terms, **__: object) -> Discovery:
+        found = self._looks[max(second for second in self._looks if second <= self._day.now)]
+        if isinstance(found, Exception):
+            raise found
+        source = AtUrl(parse_url("s3://bucket"), terms)
+        sets = [
+            DumpSet("s3://bucket/d", etag[0], (Member("primary", "x", 1, 0, etag),), (), None, source)
+            for etag in found
+        ]
+        return Discovery(tuple(sets), ())
+
+    def import_dumps(self, names: list[str], _: object, *, select: Select, **__: object) -> ImportSummary:
+        found = select(self.search(terms=Terms()))
+        self.imported.append([one.members[0].etag or "" for one in found.sets])
+        return ImportSummary("x", 1, "ok", found.found, found.found, 0, 0, 0, 0, 0.0, (), ())
+
+    def watch(self, **options: Unpack[ImportOptions]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ingest.pipeline.watch.search", self.search)
+            patch.setattr("ingest.pipeline.watch.import_dumps", self.import_dumps)
+            day = self._day
+            list(watch("s3://bucket/d", day.database, pause=day.pause, clock=lambda: day.now, **options))
+
+
+def test_a_url_is_watched_by_etags_and_while_its_store_is_away(dumps: Path) -> None:
+    """Nothing below it at first, then two dumps, one of them changed after the store was away."""
+    day = Day(dumps.parent, 150, {})
+    events: list[Event] = []
+    away, nothing = SourceError("s3://bucket: is away"), UsageError("there is nothing below it")
+    store = Store(day, {0: nothing, 40: ["a1", "b1"], 80: away, 120: ["a1", "b2"]})
+    store.watch(on_event=events.append)
+    assert store.imported == [["a1", "b1"], ["b2"]]
+    assert events == [SourceAway("s3://bucket: is away")]
+    assert min(day.pauses) >= SHORTEST_REMOTE_SECONDS
+
+
+@pytest.mark.parametrize("looks", [{}, {0: ["a1"]}])
+def test_a_store_that_is_away_at_the_start_or_the_end_is_an_error(
+    dumps: Path, looks: dict[float, list[str] | Exception]
+) -> None:
+    """A wrong bucket is not waited for, and nothing is said to be done that is not."""
+    away = SourceError("s3://bucket: is away")
+    with pytest.raises(SourceError, match="is away"):
+        Store(Day(dumps.parent, 150, {}), {**looks, 40 if looks else 0: away}).watch()
+
+
+def test_an_archive_is_imported_once_it_is_whole(dumps: Path) -> None:
+    """Half a copy of it is no reject yet, and it is listed once a version."""
+    content = as_zip([(f"{number}/{SEEDS[0].name}", SEEDS[0].read_bytes()) for number in range(2)])
+    archive = dumps.parent / "run.zip"
+    archive.write_bytes(content[:200])
+    day = Day(dumps.parent, 100, {20: lambda: archive.write_bytes(content)})
+    day.dumps = archive
+    assert [counts(summary) for summary in day.watch()] == [(2, 0, 0)]
 
 
 @pytest.mark.usefixtures("_only_planned")
