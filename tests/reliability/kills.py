@@ -14,25 +14,28 @@ undisturbed one, table by table, and leaves nothing beside it.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from ingest.pipeline.history import read_history
-from tests.support.content import differences, orphans
+from tests.support.content import Content, content, differences
 from tests.support.dump_sets import DATA
 from tests.support.shells import Shell
 
@@ -50,6 +53,10 @@ class Way:
     reader: bool
     jobs: int
     publish: bool
+
+    def options(self, snapshot: Path) -> list[str]:
+        """Return the options of an import that is run so."""
+        return ["--jobs", str(self.jobs), *(["--publish", str(snapshot)] if self.publish else [])]
 
     def __str__(self) -> str:
         return (
@@ -105,7 +112,7 @@ class Site:
         self.start = folder / "start.duckdb"
         self.whole = folder / "whole.duckdb"
         self._import(self.whole)
-        self._steps: dict[Way, int] = {}
+        self._steps: dict[Way, tuple[int, list[str]]] = {}
         # The first runs come from the same place, so that the next import knows them.
         hidden = folder / "hidden"
         self.dumps.rename(hidden)
@@ -116,14 +123,49 @@ class Site:
         shutil.rmtree(self.dumps)
         hidden.rename(self.dumps)
 
+    @cached_property
+    def start_content(self) -> Content:
+        """What the first database holds."""
+        return content(self.start)
+
+    @cached_property
+    def whole_content(self) -> Content:
+        """What an undisturbed import of all dumps makes."""
+        return content(self.whole)
+
     def steps(self, way: Way) -> int:
         """Return how many steps an undisturbed import takes."""
+        return self._undisturbed(way)[0]
+
+    def kinds(self, way: Way) -> list[str]:
+        """Return the kinds of its steps that change something, in the order of their first ones."""
+        return self._undisturbed(way)[1]
+
+    def _undisturbed(self, way: Way) -> tuple[int, list[str]]:
         if way not in self._steps:
-            self._steps[way] = count_steps(self, way)
+            folder = Path(tempfile.mkdtemp(dir=self.folder))
+            database, snapshot = self.copies(folder, way)
+            reader = Shell(database, read_only=True) if way.reader else None
+            done = run_victim(self.dumps, database, *way.options(snapshot))
+            if reader is not None:
+                reader.kill()
+            assert done.returncode == 0, done.stderr
+            shutil.rmtree(folder)
+            count, kinds = done.stdout.splitlines()
+            self._steps[way] = (int(count), json.loads(kinds))
         return self._steps[way]
 
+    def copies(self, folder: Path, way: Way) -> tuple[Path, Path]:
+        """Put a copy of the first database into a folder, and its snapshot, if it is published."""
+        database, snapshot = folder / "xbuf.duckdb", folder / "team.duckdb"
+        shutil.copy(self.start, database)
+        if way.publish:
+            shutil.copy(self.start, snapshot)
+        return database, snapshot
+
     def _import(self, database: Path) -> None:
-        subprocess.run(command(self.dumps, database), check=True, stdout=subprocess.PIPE, cwd=ROOT)
+        done = run_victim(self.dumps, database)
+        assert done.returncode == 0, done.stderr
 
 
 def command(dumps: Path, database: Path, *options: str) -> list[str]:
@@ -131,53 +173,99 @@ def command(dumps: Path, database: Path, *options: str) -> list[str]:
     return [sys.executable, str(VICTIM), str(dumps), str(database), *options]
 
 
-def attack(
-    site: Site, way: Way, chooser: random.Random, tally: Tally, *, step: int | None = None, again: float = 0.4
-) -> None:
-    """Kill one import, or several in a row, check each time, then let one end and compare.
+class Victim:
+    """A victim that runs: forked, with a session of its own. One at a time."""
 
-    Args:
-        step: kill at this step of the first import; None for a random moment.
-        again: how likely the next import is killed, too.
+    def __init__(self, dumps: Path, database: Path, *options: str) -> None:
+        mine, its = os.pipe()
+        self.output = os.fdopen(mine, encoding="utf-8")
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 (closed by `read`)
+        self._server = _server()
+        request = json.dumps([str(dumps), str(database), *options]).encode()
+        socket.send_fds(self._server, [request], [its, self._errors.fileno()])
+        os.close(its)
+        self.pid = self._answer()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Return its exit code, negative for a signal, as `subprocess` does.
+
+        Raises:
+            TimeoutError: it has not ended in time.
+        """
+        self._server.settimeout(seconds)
+        try:
+            return self._answer()
+        finally:
+            self._server.settimeout(None)
+
+    def read(self) -> tuple[str, str]:
+        """Return what it has written, when it and its workers have ended."""
+        with self.output, self._errors:
+            written = self.output.read()
+            self._errors.seek(0)
+            return written, self._errors.read()
+
+    def _answer(self) -> int:
+        answer = self._server.recv(4)
+        assert len(answer) == 4, "the server of victims has ended"
+        return int.from_bytes(answer, "big", signed=True)
+
+
+@cache
+def _server() -> socket.socket:
+    """Start what forks the victims of this process; it ends with that."""
+    mine, its = socket.socketpair()
+    with its:
+        program = [sys.executable, str(VICTIM), "--serve"]
+        # No Popen, which complains at the end of the tests that the server is still there.
+        os.posix_spawn(program[0], program, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, its.fileno(), 0)])
+    return mine
+
+
+def run_victim(dumps: Path, database: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a victim to its end, or to its death."""
+    victim = Victim(dumps, database, *options)
+    code = victim.wait()
+    return subprocess.CompletedProcess(options, code, *victim.read())
+
+
+Kill = Callable[[Path, Path, Sequence[str]], bool]
+"""Runs an import of dumps into a database, with options, that may be killed; returns whether it was."""
+
+
+def attack(site: Site, way: Way, tally: Tally, kills: Iterable[Kill]) -> None:
+    """Kill imports into one database one after the other, check each time, then let one end and compare.
+
+    The first that is not killed is the last of them.
     """
     folder = Path(tempfile.mkdtemp(dir=site.folder))
-    database, snapshot = folder / "xbuf.duckdb", folder / "team.duckdb"
-    shutil.copy(site.start, database)
-    options = ["--jobs", str(way.jobs), *(["--publish", str(snapshot)] if way.publish else [])]
+    database, snapshot = site.copies(folder, way)
+    options = way.options(snapshot)
     interrupted = 0
     try:
-        while True:
+        for kill in kills:
             before = look(database, snapshot)
             reader = Shell(database, read_only=True) if way.reader else None
             try:
-                arguments = command(site.dumps, database, *options)
-                if step is None:
-                    killed = _run_and_kill(arguments, site.steps(way), chooser)
-                else:
-                    killed = _run_to_step(arguments, step)
+                killed = kill(site.dumps, database, options)
                 if reader is not None:
                     # Whatever happened, the reader's snapshot is whole.
                     reader.run("SELECT count(*), sum(size_bytes) FROM values")
             finally:
                 if reader is not None:
                     reader.kill()
-            step = None
             tally.kills += killed
             tally.survived += not killed
             _check(site, database, snapshot)
-            if killed:
-                tally.met[str(way), _check_what_is_left(site, database, snapshot, before)] += 1
             interrupted += killed
-            if not killed or chooser.random() > again:
+            if not killed:
                 break
-        done = subprocess.run(
-            command(site.dumps, database, *options), capture_output=True, text=True, cwd=ROOT, check=False
-        )
+            tally.met[str(way), _check_what_is_left(site, database, snapshot, before)] += 1
+        done = run_victim(site.dumps, database, *options)
         assert done.returncode == 0, done.stderr
-        _check(site, database, snapshot)
         compare_whole(site, database)
         if way.publish:
-            assert differences(site.whole, snapshot) == {}
+            assert differences(site.whole_content, snapshot) == {}
         statuses = Counter(dict(_rows(database, "SELECT status, count(*) FROM imports GROUP BY 1")))
         assert statuses["ok"] >= 2, statuses
         assert set(statuses) <= {"ok", "interrupted"}, statuses
@@ -193,47 +281,77 @@ def attack(
     shutil.rmtree(folder)
 
 
-def compare_whole(site: Site, database: Path) -> None:
-    """Compare with an undisturbed import, table by table."""
-    assert differences(site.whole, database) == {}
-    loaded = count(database, "SELECT sum(loaded) FROM imports")
-    assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
+def at_random(site: Site, way: Way, chooser: random.Random, again: float = 0.4) -> Iterator[Kill]:
+    """Kill from outside at a random moment, and so on with a chance of `again`.
 
-
-def _run_and_kill(arguments: Sequence[str], steps: int, chooser: random.Random) -> bool:
-    """Run a victim and kill it from outside; tell whether it was killed.
-
-    The moment is a random time after a random one of its steps, so that a busy machine, on which everything
+    The moment is a random time after a random one of the steps, so that a busy machine, on which everything
     takes longer, is no reason to come too late.
     """
-    victim = subprocess.Popen(
-        [*arguments, "--tell-at", str(chooser.randint(1, steps))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        cwd=ROOT,
-    )
-    assert victim.stdout is not None
-    victim.stdout.readline()  # its step, or the number of them when it has come to its end
-    try:
-        victim.wait(chooser.choice((0.0, chooser.expovariate(1 / LATE_SECONDS))))
-    except subprocess.TimeoutExpired:
-        if chooser.random() < 0.5:
-            victim.kill()  # its workers must end by themselves
-        else:
-            os.killpg(victim.pid, signal.SIGKILL)
-    _, error = victim.communicate(timeout=120)
-    assert victim.returncode in (0, -signal.SIGKILL), error.decode()
-    return victim.returncode != 0
+
+    def kill(dumps: Path, database: Path, options: Sequence[str]) -> bool:
+        step = chooser.randint(1, site.steps(way))
+        victim = Victim(dumps, database, *options, "--tell-at", str(step))
+        victim.output.readline()  # its step, or the number of them when it has come to its end
+        try:
+            code = victim.wait(chooser.choice((0.001, chooser.expovariate(1 / LATE_SECONDS))))
+        except TimeoutError:
+            if chooser.random() < 0.5:
+                os.kill(victim.pid, signal.SIGKILL)  # its workers must end by themselves
+            else:
+                os.killpg(victim.pid, signal.SIGKILL)
+            code = victim.wait()
+        _, errors = victim.read()
+        assert code in (0, -signal.SIGKILL), errors
+        return code != 0
+
+    yield kill
+    while chooser.random() <= again:
+        yield kill
 
 
-def _run_to_step(arguments: Sequence[str], step: int) -> bool:
-    """Run a victim that kills itself at a step; tell whether it came to it."""
-    victim = subprocess.run(
-        [*arguments, "--kill-at", str(step)], capture_output=True, text=True, cwd=ROOT, check=False
-    )
-    assert victim.returncode in (0, -signal.SIGKILL), victim.stderr
-    return victim.returncode != 0
+def at(option: str, value: object) -> Kill:
+    """Kill at a step: `--kill-at` its number, or `--kill-kind`, at the first of its kind."""
+
+    def kill(dumps: Path, database: Path, options: Sequence[str]) -> bool:
+        done = run_victim(dumps, database, *options, option, str(value))
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        return done.returncode != 0
+
+    return kill
+
+
+def attack_each_kind(site: Site, way: Way, tally: Tally, kinds: Sequence[str], in_a_row: int = 4) -> None:
+    """Kill an import at the first step of each kind, of several in a row each at one of a later stage.
+
+    An import that takes up what killed ones have left does not come to some of the steps; those have their
+    turn with another database.
+    """
+    waiting = list(kinds)
+    while waiting:
+        rows = -(-len(waiting) // in_a_row)
+        killed: list[str] = []
+        for first in range(rows):
+            attack(site, way, tally, (_at_kind(kind, killed) for kind in waiting[first::rows]))
+            assert waiting[first] in killed, f"an import does not come to: {waiting[first]}"
+        waiting = [kind for kind in waiting if kind not in killed]
+
+
+def _at_kind(kind: str, killed: list[str]) -> Kill:
+    """Kill at the first step of a kind, and then note the kind."""
+
+    def kill(dumps: Path, database: Path, options: Sequence[str]) -> bool:
+        was_killed = at("--kill-kind", kind)(dumps, database, options)
+        killed.extend([kind] * was_killed)
+        return was_killed
+
+    return kill
+
+
+def compare_whole(site: Site, database: Path) -> None:
+    """Compare with an undisturbed import, table by table."""
+    assert differences(site.whole_content, database) == {}
+    loaded = count(database, "SELECT sum(loaded) FROM imports")
+    assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
 
 
 def _check(site: Site, database: Path, snapshot: Path) -> None:
@@ -241,8 +359,9 @@ def _check(site: Site, database: Path, snapshot: Path) -> None:
     for path in (database, snapshot):
         if path is snapshot and not path.exists():
             continue
-        assert orphans(path) == {}
-        assert differences(path, site.whole, runs_of_first=True) == {}
+        found = content(path)
+        assert found.orphans == {}
+        assert differences(found, site.whole_content, runs_of_first=True) == {}
 
 
 def look(database: Path, snapshot: Path) -> Sight:
@@ -298,22 +417,6 @@ def _rows(database: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def count_steps(site: Site, way: Way) -> int:
-    """Return how many steps an undisturbed import takes."""
-    folder = Path(tempfile.mkdtemp(dir=site.folder))
-    database = folder / "xbuf.duckdb"
-    shutil.copy(site.start, database)
-    options = ["--jobs", str(way.jobs), *(["--publish", str(folder / "team.duckdb")] if way.publish else [])]
-    reader = Shell(database, read_only=True) if way.reader else None
-    done = subprocess.run(
-        command(site.dumps, database, *options), capture_output=True, text=True, cwd=ROOT, check=True
-    )
-    if reader is not None:
-        reader.kill()
-    shutil.rmtree(folder)
-    return int(done.stdout)
-
-
 def as_markdown(tally: Tally) -> str:
     """Lay the kills out: a line for each way, a column for how far the import had come."""
     lines = [f"| import | {' | '.join(STAGES)} | kills |", "|---" * (len(STAGES) + 2) + "|"]
@@ -350,10 +453,11 @@ def main() -> None:
                 steps = site.steps(way)
                 print(f"{way}: {steps} steps", flush=True)
                 for step in range(1, steps + 1, arguments.every_step):
-                    attack(site, way, chooser, tally, step=step, again=0)
+                    attack(site, way, tally, [at("--kill-at", step)])
                 print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
         while not arguments.every_step and tally.kills < arguments.kills:
-            attack(site, chooser.choice(WAYS), chooser, tally)
+            way = chooser.choice(WAYS)
+            attack(site, way, tally, at_random(site, way, chooser))
             print(f"{tally.kills} kills, {time.monotonic() - begun:.0f} s", flush=True)
     seconds = time.monotonic() - begun
     print(f"{tally.kills} kills in {seconds:.0f} s, {tally.survived} imports ended before theirs\n")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -16,63 +19,117 @@ _OF_IMPORTS = ("imports", "rejects")
 _NOT_CONTENT = ("alembic_version", "saved_queries")
 
 
+Run = tuple[str, str, str]
+"""Directory, stem and content: by them a run is known in any database."""
+Sum = tuple[int, int]
+"""How many rows, and the sum of their hashes."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a database held when it was read, in sums that take 0.1 s to make.
+
+    Attributes:
+        path: of the database.
+        rows: of each table by run; of one without runs under None.
+        columns: of each table.
+        orphans: how many rows of each table belong to a run or import that is not there.
+    """
+
+    path: Path
+    rows: dict[str, dict[Run | None, Sum]]
+    columns: dict[str, list[str]]
+    orphans: dict[str, int]
+
+    @property
+    def runs(self) -> set[Run | None]:
+        """The runs that are there."""
+        return set(self.rows["runs"])
+
+
+def content(path: Path) -> Content:
+    """Read what a database holds; numbers of runs and imports and the moments of imports do not count."""
+    with duckdb.connect(config={"threads": 1}) as plain:
+        plain.execute(f"ATTACH {_quoted(path)} AS a (READ_ONLY)")
+        columns = _columns(plain, "a")
+        known = "SELECT run_id, dump_dir, stem, content_sha256 FROM a.runs"
+        runs: dict[int | None, Run] = {run: (one, two, three) for run, one, two, three in _all(plain, known)}
+        sums = {name: _sums(name, kept) for name, kept in columns.items() if name not in _NOT_CONTENT}
+        rows: dict[str, dict[Run | None, Sum]] = {name: {} for name in sums}
+        lost: Counter[str] = Counter()
+        for table, run, count, hashes in _all(plain, " UNION ALL ".join(sums.values())):
+            if run is not None and run not in runs:
+                lost[table] += count
+                continue
+            before = rows[table].get(runs.get(run), (0, 0))
+            rows[table][runs.get(run)] = (before[0] + count, before[1] + int(hashes))
+        for table in ("runs", "rejects"):
+            lost[table] += _count(plain, f"FROM a.{table} ANTI JOIN a.imports USING (import_id)")
+        return Content(path, rows, columns, dict(+lost))
+
+
 def differences(
-    first: Path, second: Path, *, with_imports: bool = False, runs_of_first: bool = False
+    first: Path | Content, second: Path | Content, *, with_imports: bool = False, runs_of_first: bool = False
 ) -> dict[str, tuple[int, int]]:
     """Return how many rows each table has in only the first or only the second database.
 
-    Numbers of runs and imports and the moments of imports do not count; a run is known by its directory, stem
-    and content.
-
     Args:
+        first, second: databases, or what they held: then they must not have changed since.
         with_imports: the history of imports and their rejects counts too.
         runs_of_first: of the second, only runs that the first has count.
     """
+    first, second = (one if isinstance(one, Content) else content(one) for one in (first, second))
+    assert first.columns == second.columns
+    unlike = []
+    for table, rows in first.rows.items():
+        if table not in _OF_IMPORTS or with_imports:
+            others = second.rows[table]
+            if runs_of_first:
+                others = {run: found for run, found in others.items() if run in first.runs or run is None}
+            if rows != others:
+                unlike.append(table)
+    return _counted(first, second, unlike, runs_of_first) if unlike else {}
+
+
+def orphans(database: Path | Content) -> dict[str, int]:
+    """Return how many rows of each table belong to a run or import that is not there."""
+    return (database if isinstance(database, Content) else content(database)).orphans
+
+
+def _counted(
+    first: Content, second: Content, tables: list[str], runs_of_first: bool
+) -> dict[str, tuple[int, int]]:
+    """Count the rows of tables that only one of two databases has."""
     with duckdb.connect() as both:
-        for name, path in (("a", first), ("b", second)):
-            both.execute(f"ATTACH {_quoted(path)} AS {name} (READ_ONLY)")
-        columns, others = _columns(both, "a"), _columns(both, "b")
-        assert list(columns) == list(others)
-        pairs = {}
-        for table in columns:
-            if table in _NOT_CONTENT or (table in _OF_IMPORTS and not with_imports):
-                continue
-            a, b = _rows("a", table, columns[table]), _rows("b", table, others[table])
+        for name, one in (("a", first), ("b", second)):
+            both.execute(f"ATTACH {_quoted(one.path)} AS {name} (READ_ONLY)")
+        found = {}
+        for table in tables:
+            a, b = (_rows(name, table, first.columns[table]) for name in ("a", "b"))
             if runs_of_first and table not in _OF_IMPORTS:
                 b = f"FROM ({b}) AS q SEMI JOIN a.runs AS f ON {_same_run(table)}"
-            pairs[table] = (a, b)
-        found = {}
-        for table in _unlike(both, pairs):
-            a, b = pairs[table]
             only = [_count(both, f"{one} EXCEPT ALL {other}") for one, other in ((a, b), (b, a))]
             found[table] = (only[0], only[1])
         return found
 
 
-def orphans(database: Path) -> dict[str, int]:
-    """Return how many rows of each table belong to a run or import that is not there."""
-    with duckdb.connect() as plain:
-        plain.execute(f"ATTACH {_quoted(database)} AS a (READ_ONLY)")
-        found = {}
-        for table, columns in _columns(plain, "a").items():
-            parent, key = ("imports", "import_id") if table in ("runs", "rejects") else ("runs", "run_id")
-            if key in columns and table not in (parent, *_NOT_CONTENT):
-                lost = _count(plain, f'FROM a."{table}" ANTI JOIN a.{parent} USING ({key})')
-                if lost:
-                    found[table] = lost
-        return found
-
-
-def _unlike(connection: duckdb.DuckDBPyConnection, pairs: dict[str, tuple[str, str]]) -> list[str]:
-    """Return the names of pairs of queries whose rows are not the same: one query, by sums of hashes."""
-
-    def summed(query: str) -> str:
-        return f"(SELECT (count(*), sum(hash(q)::HUGEINT)) FROM ({query}) AS q)"
-
-    compared = (
-        f"SELECT '{table}' WHERE {summed(a)} IS DISTINCT FROM {summed(b)}" for table, (a, b) in pairs.items()
+def _sums(table: str, columns: list[str]) -> str:
+    """Return a query for the rows of a table by run: name, run_id or NULL, how many, sum of their hashes."""
+    run = "run_id" if "run_id" in columns else "NULL"
+    kept = ", ".join(f'"{column}"' for column in _kept(table, columns))
+    return (
+        f"SELECT '{table}', {run}, count(*), sum(hash({kept})::HUGEINT)::VARCHAR"
+        f' FROM a."{table}" GROUP BY ALL HAVING count(*) > 0'
     )
-    return [table for (table,) in connection.execute(" UNION ALL ".join(compared)).fetchall()]
+
+
+def _all(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ...]]:
+    return connection.execute(query).fetchall()
+
+
+def _kept(table: str, columns: list[str]) -> list[str]:
+    dropped = [*_NUMBERED_ANEW.get(table, ()), "run_id"]
+    return [column for column in columns if column not in dropped]
 
 
 def _quoted(path: Path) -> str:
@@ -80,8 +137,7 @@ def _quoted(path: Path) -> str:
 
 
 def _rows(name: str, table: str, columns: list[str]) -> str:
-    dropped = [*_NUMBERED_ANEW.get(table, ()), "run_id"]
-    kept = ", ".join(f't."{column}"' for column in columns if column not in dropped)
+    kept = ", ".join(f't."{column}"' for column in _kept(table, columns))
     if table == "runs" or "run_id" not in columns:
         return f'SELECT {kept} FROM {name}."{table}" AS t'
     return (
