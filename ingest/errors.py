@@ -3,6 +3,7 @@
 XbufError                    3
 ├── UsageError               2   the command line asks for something impossible
 ├── SourceError              3   what a URL names cannot be read
+├── SchedulerError           3   the cluster that stages dumps cannot be used
 ├── DatabaseError            3   the database cannot be used
 │   ├── DatabaseLocked       3   another process holds it
 │   ├── DatabaseTooNew       3   written by a newer xbuf
@@ -21,6 +22,7 @@ __all__ = [
     "DumpError",
     "ExitCode",
     "NotADatabase",
+    "SchedulerError",
     "SourceError",
     "UsageError",
     "XbufError",
@@ -55,6 +57,10 @@ class UsageError(XbufError):
 
 class SourceError(XbufError):
     """What a URL names cannot be read: the store is away or refuses, or what reads it is not installed."""
+
+
+class SchedulerError(XbufError):
+    """The cluster that stages dumps cannot be used: it is away, or other than the import needs it."""
 
 
 class DatabaseError(XbufError):

@@ -62,6 +62,12 @@ if TYPE_CHECKING:
     help="Labels from the path of each dump: what the named groups match, e.g. 'rank(?P<rank>\\d+)'.",
 )
 @JOBS_OPTION
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Let the workers of a Dask cluster read the dumps: the address of its scheduler, or the path of its"
+    " file (*.json); `local` for one of --jobs processes, to try it.",
+)
 @click.option("--rehash", is_flag=True, help="Read dumps also when size and time are as recorded.")
 @click.option("--replace", is_flag=True, help="A dump with new content replaces the older runs of its place.")
 @WAIT_OPTION
@@ -119,6 +125,7 @@ def ingest(
     labels: tuple[tuple[str, str], ...],
     label_from: str | None,
     jobs: int | None,
+    scheduler: str | None,
     rehash: bool,
     replace: bool,
     wait: float,
@@ -150,6 +157,8 @@ def ingest(
         if click.get_current_context().get_parameter_source("database") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--db names a database file, --lake a lake: give one of them")
         database = None
+    if jobs and scheduler not in (None, "local"):
+        raise click.UsageError("--jobs is about this machine; --scheduler names others: give one of them")
     words = Words(quiet, fail_if_empty)
     options: ImportOptions = {
         "lake": lake,
@@ -157,6 +166,7 @@ def ingest(
         "labels": labels,
         "label_from": label_from,
         "jobs": jobs,
+        "scheduler": scheduler,
         "rehash": rehash,
         "replace_runs": replace,
         "wait_seconds": wait,

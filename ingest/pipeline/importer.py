@@ -13,10 +13,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ingest.arguments import Labels, Paths, as_labels, as_paths, as_pattern
 from ingest.database.import_lock import OnWait
@@ -29,6 +29,7 @@ from ingest.errors import (
     DatabaseError,
     DatabaseLocked,
     ExitCode,
+    SchedulerError,
     SourceError,
     UsageError,
     XbufError,
@@ -67,6 +68,9 @@ from ingest.staging.task import Task
 from ingest.staging.workers import default_jobs
 from ingest.version import VERSION
 
+if TYPE_CHECKING:
+    from ingest.staging.cluster import Cluster
+
 __all__ = ["ImportSummary", "Progress", "import_dumps"]
 
 
@@ -83,6 +87,7 @@ def import_dumps(
     labels: Labels = (),
     label_from: str | re.Pattern[str] | None = None,
     jobs: int | None = None,
+    scheduler: str | None = None,
     rehash: bool = False,
     replace_runs: bool = False,
     dry_run: bool = False,
@@ -110,6 +115,8 @@ def import_dumps(
             its named groups are labels too. `labels` win over it.
         jobs: worker processes; by default one for each core that this process may use. With 0 this process
             reads all itself: one in which JAX has threads must not be forked.
+        scheduler: of the Dask cluster that reads the dumps: its address, or the path of its file (`.json`);
+            "local" for one of `jobs` processes of this machine. Its workers must see the dumps.
         rehash: read sets also when sizes and times are as recorded.
         replace_runs: a set with new content replaces the older runs of its place.
         dry_run: only report what would be read; nothing is written.
@@ -127,6 +134,7 @@ def import_dumps(
         UsageError: a path does not exist, `label_from` is no regular expression with a named group, or it is
             not one of `database` and `lake` that is given.
         SourceError: what a URL names could not be read; what was read until then is loaded.
+        SchedulerError: the cluster could not be used; what was read until then is loaded.
         DatabaseLocked: another process had the database for too long; what was read is kept, and loaded by
             the next import.
         DatabaseError: the database cannot be used; nothing is lost.
@@ -177,7 +185,7 @@ def import_dumps(
                 select=select,
                 terms=terms,
             )
-            run.read(default_jobs() if jobs is None else jobs)
+            run.read(default_jobs() if jobs is None else jobs, scheduler)
             run.load()
             if run.failure is not None:
                 raise run.failure
@@ -192,6 +200,15 @@ def import_dumps(
         emit(ImportFailed(run.status, run.kept, str(error) or type(error).__name__, int(code)))
         raise
     return run.summary(time.monotonic() - started)
+
+
+def _cluster(scheduler: str | None, jobs: int) -> AbstractContextManager[Cluster | None]:
+    """Connect to a cluster, for as long as the block lasts; raises SchedulerError."""
+    if scheduler is None:
+        return nullcontext()
+    from ingest.staging.cluster import Cluster  # 0.8 s, with Dask
+
+    return closing(Cluster(scheduler, jobs))
 
 
 class _Import:
@@ -277,28 +294,30 @@ class _Import:
             revision=HEAD,
         )
 
-    def read(self, jobs: int) -> None:
+    def read(self, jobs: int, scheduler: str | None) -> None:
         """Stage what is new and close the journal; a failure is kept for after the load."""
         outcome = self._outcome
         for problem in outcome.rejected:
             self._emit(set_rejected(problem))
         status = "ok"
         try:
-            read_tasks(
-                self._tasks,
-                self._journal,
-                jobs,
-                outcome,
-                self._suspects,
-                rehash=self._rehash,
-                report=self._report,
-                emit=self._emit,
-                meanwhile=self._loading.make_in_advance,
-                load_step=partial(self._loading.step, self._journal),
-            )
+            with _cluster(scheduler if self._tasks else None, jobs) as cluster:
+                read_tasks(
+                    self._tasks,
+                    self._journal,
+                    jobs,
+                    outcome,
+                    self._suspects,
+                    rehash=self._rehash,
+                    report=self._report,
+                    emit=self._emit,
+                    meanwhile=self._loading.make_in_advance,
+                    load_step=partial(self._loading.step, self._journal),
+                    cluster=cluster,
+                )
         except KeyboardInterrupt as error:
             self.failure, status = error, "interrupted"
-        except SourceError as error:
+        except (SourceError, SchedulerError) as error:
             self.failure, status = error, "failed"
         except OSError as error:
             self.failure, status = reading_failed(self._target.place, error), "failed"

@@ -24,6 +24,7 @@ from ingest.staging.workers import give_up, stage_alone, stage_tasks
 if TYPE_CHECKING:
     from ingest.dump.sets import Member
     from ingest.source.source import Status
+    from ingest.staging.cluster import Cluster
 
 __all__ = ["Outcome", "read_tasks", "reading_failed", "set_names", "set_rejected"]
 
@@ -76,6 +77,7 @@ def read_tasks(
     emit: Callable[[Event], None],
     meanwhile: Callable[[], None],
     load_step: Callable[[bool], None],
+    cluster: Cluster | None = None,
 ) -> None:
     """Stage all tasks; those still being written once more after a pause, suspects alone at the end.
 
@@ -90,6 +92,7 @@ def read_tasks(
         emit: called with events.
         meanwhile: called once, in a thread.
         load_step: called again and again, to load what is staged when it is time; with True when it is.
+        cluster: stages in the place of processes of this machine.
     """
     if not tasks:
         return
@@ -114,7 +117,7 @@ def read_tasks(
     if hopeless:
         take(len(hopeless), give_up(hopeless))
     for group in _groups(plain):
-        for count, staged in stage_tasks(group, parts, jobs, meanwhile):
+        for count, staged in stage_tasks(group, parts, jobs, meanwhile, cluster):
             take(count, staged)
         meanwhile = _nothing
     if outcome.unfinished:
@@ -122,12 +125,12 @@ def read_tasks(
         again, outcome.unfinished = _found_again(outcome.unfinished), []
         done -= len(again)
         for group in _groups(again):
-            for count, staged in stage_tasks(group, parts, jobs):
+            for count, staged in stage_tasks(group, parts, jobs, cluster=cluster):
                 take(count, staged)
     if alone:
         load_step(True)
     for task in list(alone):
-        staged = stage_alone(task, parts)
+        staged = stage_alone(task, parts, cluster)
         if staged.lost:
             suspects.lost(task.dump_set)
             staged = give_up([task])

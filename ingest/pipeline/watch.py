@@ -62,6 +62,7 @@ class ImportOptions(TypedDict, total=False):
     labels: Labels
     label_from: str | None
     jobs: int | None
+    scheduler: str | None
     rehash: bool
     replace_runs: bool
     wait_seconds: float

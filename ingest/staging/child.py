@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import select
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -13,14 +15,17 @@ from concurrent.futures import BrokenExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import ForkContext, SpawnContext
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
 
 from ingest.staging.at_hand import AtHand, Reading, take_slot
 
-__all__ = ["Answer", "Child", "WorkerLost"]
+__all__ = ["IDLE_SECONDS", "Answer", "Child", "WorkerLost"]
 
 LIMIT_SECONDS: Final = 300.0
 """For one dump, or one piece of a large one: 300 times what 8 MiB of text take."""
+IDLE_SECONDS: Final = 30.0
+"""After which a child without a call ends, if it was started to."""
 _LOOK_SECONDS: Final = 1.0
 
 
@@ -44,32 +49,90 @@ class Answer(NamedTuple):
     value: Any
 
 
+class _Process(Protocol):
+    """What a child needs of the process that it is."""
+
+    def kill(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+class _Program(subprocess.Popen[bytes]):
+    """A process that runs another program, as a `_Process`."""
+
+    def join(self) -> None:
+        self.wait()
+
+
 class Child:
-    """A process that runs calls, for one thread at a time.
+    """A process that runs calls, for one thread at a time; it notes what it reads in a slot."""
 
-    It is forked by the thread that makes this object: one that knows that no lock of DuckDB's or Arrow's is
-    held.
-    """
+    def __init__(self, at_hand: AtHand, slot: int, pipe: Connection, process: _Process) -> None:
+        """Take a process that was started: see `forked` and `fresh`."""
+        self._at_hand, self._slot = at_hand, slot
+        self._pipe, self._process = pipe, process
 
-    def __init__(self, at_hand: AtHand, slot: int) -> None:
-        """Start the process, which notes what it reads in a slot.
+    @classmethod
+    def forked(cls, at_hand: AtHand, slot: int) -> Child:
+        """Fork this process, whose modules the child has then.
+
+        For the thread that knows that no lock of DuckDB's or Arrow's is held.
 
         Raises:
             OSError: the system refuses it.
         """
-        self._at_hand, self._slot = at_hand, slot
-        self._pipe, theirs = multiprocessing.Pipe()
-        self._process = _context().Process(target=_work, args=(theirs, at_hand, slot), daemon=True)
+        pipe, theirs = multiprocessing.Pipe()
+        process = _context().Process(target=_work, args=(theirs, at_hand, slot), daemon=True)
         try:
-            self._process.start()
+            process.start()
         except BaseException:
-            self._pipe.close()
+            pipe.close()
             raise
         finally:
             theirs.close()  # the child's copy is the last one: its end is the end of the pipe
+        return cls(at_hand, slot, pipe, process)
 
-    def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer:
+    @classmethod
+    def fresh(cls, at_hand: AtHand, slot: int) -> Child:
+        """Start a new Python, 0.5 s with what staging imports; it ends by itself when idle.
+
+        For a process that has threads, or is a daemon and may not have children of `multiprocessing`.
+
+        Raises:
+            OSError: the system refuses it.
+        """
+        pipe, theirs = multiprocessing.Pipe()
+        program = "import sys; from ingest.staging.child import serve; serve(*sys.argv[1:])"
+        arguments = (str(theirs.fileno()), str(at_hand.path), str(slot))
+        try:
+            process = _Program(
+                [sys.executable, "-P", "-c", program, *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C goes to all processes of a session
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            )
+        except BaseException:
+            pipe.close()
+            raise
+        finally:
+            theirs.close()
+        return cls(at_hand, slot, pipe, process)
+
+    def call(
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Answer:
         """Run a call in the process, and wait for what it comes to.
+
+        Args:
+            fn: what to call; it and the arguments are sent.
+            args: for `fn`.
+            kwargs: for `fn`.
+            is_wanted: asked each second; once it says no, the process is killed.
 
         Raises:
             WorkerLost: the process is gone; it can only be ended.
@@ -77,7 +140,7 @@ class Child:
         """
         try:
             self._pipe.send((fn, args, kwargs))
-            return self._await()
+            return self._await(is_wanted)
         except (EOFError, OSError):
             raise WorkerLost(self._reading(), overdue=False) from None
 
@@ -91,9 +154,12 @@ class Child:
         self._process.join()
         self._pipe.close()
 
-    def _await(self) -> Answer:
+    def _await(self, is_wanted: Callable[[], bool]) -> Answer:
         waited = 0.0
         while not self._pipe.poll(_LOOK_SECONDS):
+            if not is_wanted():
+                self._process.kill()
+                raise WorkerLost(None, overdue=False)
             waited += _LOOK_SECONDS
             if waited < LIMIT_SECONDS:
                 continue
@@ -109,20 +175,41 @@ class Child:
         return slots[self._slot] if self._slot < len(slots) else None
 
 
+def serve(descriptor: str, at_hand: str, slot: str) -> None:
+    """Be a child that was started as a new Python; the arguments are those of its command line."""
+    pipe = Connection(int(descriptor))
+    hung_up = select.poll()
+    hung_up.register(pipe.fileno(), 0)  # no event but the end of the other side
+    _prepare(hung_up.poll)
+    take_slot(AtHand(Path(at_hand)), int(slot))
+    while pipe.poll(IDLE_SECONDS):
+        try:
+            _answer(pipe)
+        except EOFError:
+            return
+
+
 def _work(pipe: Connection, at_hand: AtHand, slot: int) -> None:
-    """Be a child: run what comes, send back what it came to."""
-    _prepare()
+    """Be a child that was forked: run what comes, until the parent closes the pipe."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    _prepare(lambda: wait_for([parent.sentinel]))
     take_slot(at_hand, slot)
     while True:
         try:
-            fn, args, kwargs = pipe.recv()
+            _answer(pipe)
         except EOFError:
             return
-        try:
-            answer = True, fn(*args, **kwargs)
-        except Exception as error:
-            answer = False, error
-        pipe.send(answer)
+
+
+def _answer(pipe: Connection) -> None:
+    """Run the next call, and send back what it came to."""
+    fn, args, kwargs = pipe.recv()
+    try:
+        answer = True, fn(*args, **kwargs)
+    except Exception as error:
+        answer = False, error
+    pipe.send(answer)
 
 
 def _context() -> ForkContext | SpawnContext:
@@ -132,7 +219,7 @@ def _context() -> ForkContext | SpawnContext:
     return multiprocessing.get_context("spawn")
 
 
-def _prepare() -> None:
+def _prepare(wait_for_parents_end: Callable[[], object]) -> None:
     """Leave Ctrl-C to the parent, and SIGTERM that goes to all processes of a service; end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -140,11 +227,9 @@ def _prepare() -> None:
     # a worker's time.
     gc.freeze()
     gc.set_threshold(1_000_000, 20, 20)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
 
     def end_with_parent() -> None:
-        wait_for([parent.sentinel])
+        wait_for_parents_end()
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()

@@ -14,6 +14,7 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet
 from ingest.errors import SourceError
 from ingest.staging.arrow_columns import ArrowColumns
+from ingest.staging.at_hand import still_reading
 from ingest.staging.parts import seal
 from ingest.staging.pieces import Where
 from ingest.staging.stage import (
@@ -39,7 +40,8 @@ class InThisProcess(Executor):
     """Run calls at once, for a set that turns out to be large where there are no workers."""
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """Return what the call came to."""
+        """Return what the call came to; each counts as progress with the set at hand."""
+        still_reading()
         future: Future[_T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

@@ -6,19 +6,20 @@ what a killed worker left can be removed, and the same sets staged again, withou
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ingest.staging.at_hand import AtHand
 
-__all__ = ["Parts", "files_of", "is_whole", "remove_attempt", "seal"]
+__all__ = ["Parts", "files_of", "is_whole", "put_parts", "remove_attempt", "seal", "take_parts"]
 
 _CHECKSUMS: Final = "checksums.json"
 _BLOCK_BYTES: Final = 1 << 20
@@ -82,11 +83,47 @@ def remove_attempt(part: str) -> None:
     Raises:
         OSError: it cannot be removed: loaded with the next attempt it would be there twice.
     """
+    for path in _of_attempt(part):
+        shutil.rmtree(path)
+
+
+def take_parts(part: str) -> dict[str, dict[str, bytes]]:
+    """Return the content of the files of all parts of an attempt, and remove them.
+
+    Returns:
+        By what the name of each part has more than `part`.
+
+    Raises:
+        OSError: they cannot be read, or removed.
+    """
+    parts = {}
+    for path in _of_attempt(part):
+        parts[path.removeprefix(part)] = {one.name: Path(one.path).read_bytes() for one in os.scandir(path)}
+        shutil.rmtree(path)
+    return parts
+
+
+def put_parts(part: str, parts: Mapping[str, Mapping[str, bytes]]) -> None:
+    """Write parts of an attempt that `take_parts` has returned, maybe on another machine.
+
+    Raises:
+        OSError: they cannot be written, or are damaged.
+    """
+    for more, files in parts.items():
+        unnamed = f"{part}{more}.tmp"
+        os.mkdir(unnamed, mode=0o700)
+        for name, content in files.items():
+            with open(f"{unnamed}/{name}", "xb") as file:
+                file.write(content)
+        if not is_whole(unnamed):
+            raise OSError(errno.EIO, "was damaged on its way", unnamed)
+        os.rename(unnamed, part + more)
+
+
+def _of_attempt(part: str) -> list[str]:
+    """Return what there is of an attempt: sets with a part of their own within it have longer names."""
     folder, name = os.path.split(part)
-    for entry in list(os.scandir(folder)):
-        # Sets with a part of their own within the attempt have longer names.
-        if entry.name.startswith(name):
-            shutil.rmtree(entry.path)
+    return [entry.path for entry in os.scandir(folder) if entry.name.startswith(name)]
 
 
 def _checksum(path: str) -> list[int]:

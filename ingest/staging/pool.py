@@ -30,7 +30,8 @@ _Job = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 class Workers(Executor):
     """Processes of this machine that run calls, and stage sets; to be used with `with`.
 
-    They are forked by the thread that makes this object and calls `revive`, and by no other: see `Child`.
+    They are forked by the thread that makes this object and calls `revive`, and by no other: `Child.forked`
+    says why.
     """
 
     def __init__(self, jobs: int, at_hand: AtHand) -> None:
@@ -111,7 +112,7 @@ class _Worker:
         self.is_lost = False
         self._queue = queue
         self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._child = Child(at_hand, slot)
+        self._child = Child.forked(at_hand, slot)
 
     def watch(self) -> None:
         """Start the thread.

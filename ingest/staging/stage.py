@@ -32,7 +32,7 @@ from ingest.hlo.kinds import OTHER
 from ingest.source.local import status_of
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
-from ingest.staging.fetch import fetched, is_remote
+from ingest.staging.fetch import fetched
 from ingest.staging.implied import Implied, add_implied, implied_by_text
 from ingest.staging.lone_text import add_lone_texts
 from ingest.staging.memory import release_freed
@@ -103,7 +103,7 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
     files: list[tuple[Any, ...]] = []
     for task in fetched(tasks, is_large):
         with reading(task.dump_set):
-            if is_remote(task.dump_set) and is_large(task.dump_set):
+            if is_large(task.dump_set):
                 large.append(task)
                 continue
             try:

@@ -1,7 +1,7 @@
-"""Stage dump sets on all cores that this process may use.
+"""Stage dump sets on all cores that this process may use, or on those of a cluster.
 
 Small sets go to the workers in chunks, each of which becomes a part; a large set is cut into pieces that all
-workers share (`ingest.staging.large`).
+workers of this machine share (`ingest.staging.large`), and is read as a whole by one of a cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ingest.staging.task import Staged, Task
 
 if TYPE_CHECKING:
     from ingest.staging.child import WorkerLost
+    from ingest.staging.cluster import Cluster
     from ingest.staging.pool import Workers
 
 __all__ = ["Stagers", "default_jobs", "give_up", "stage_alone", "stage_tasks"]
@@ -31,6 +32,8 @@ SET_BYTES: Final = 4 << 10
 """What a set costs besides its text, as text."""
 INLINE_BYTES: Final = 4 << 20
 """Up to this much text, starting workers costs more than they save."""
+CLUSTER_CHUNK_BYTES: Final = 1 << 20
+"""Least text in a chunk for a cluster, however many workers it has: each makes 20 files to load."""
 _TICK_SECONDS: Final = 1.0
 
 
@@ -73,6 +76,7 @@ def stage_tasks(
     parts: Parts,
     jobs: int,
     meanwhile: Callable[[], None] = lambda: None,
+    cluster: Cluster | None = None,
 ) -> Iterator[tuple[int, Staged]]:
     """Stage dump sets into a journal, in worker processes when that pays; yield (sets done, result).
 
@@ -84,22 +88,30 @@ def stage_tasks(
         parts: where the parts go.
         jobs: worker processes; 0 for none, where this process must not be forked.
         meanwhile: called once in a thread, while the workers stage.
+        cluster: stages in the place of processes of this machine.
 
     Raises:
         OSError: the staging folder cannot be written, or the system refuses a process or a thread.
+        SchedulerError: the cluster cannot be used any more.
+        SourceError: what sets are read from is of no use any more.
     """
     if not tasks:
         return
     from ingest.staging.stage import is_large, stage_sets  # 100 ms: most imports find nothing new
 
+    if cluster is not None:
+        with cluster, ThreadPoolExecutor(1) as thread:
+            made = thread.submit(meanwhile)
+            yield from _stage_chunks(_cluster_chunks(tasks, cluster.width), parts, cluster)
+            made.result()
+        return
     take_slot(parts.at_hand, 0)
     # What is far away is read by workers only, and a large set of it by one.
     far = bool(jobs) and any(is_far(task.dump_set) for task in tasks)
     large = [task for task in tasks if jobs and is_large(task.dump_set) and not is_far(task.dump_set)]
     if not large and (not jobs or (not far and sum(map(_size, tasks)) <= INLINE_BYTES)):
         jobs = 1
-    whole = {id(task) for task in large}
-    small = [task for task in tasks if id(task) not in whole] if large else tasks
+    small = _without(tasks, large)
     chunks = list(_chunks(small, jobs))
     if not large and not far and (jobs == 1 or len(chunks) == 1):
         # DuckDB works without Python's lock: 0.1 s of a new database cost nothing on a second core.
@@ -128,23 +140,23 @@ def stage_tasks(
         made.result()
 
 
-def stage_alone(task: Task, parts: Parts) -> Staged:
-    """Stage a set that a worker was lost with, in a worker of its own.
+def stage_alone(task: Task, parts: Parts, cluster: Cluster | None = None) -> Staged:
+    """Stage a set that a worker was lost with, in a worker that has nothing else to do.
 
     Raises:
-        OSError: as `stage_tasks`.
+        OSError, SchedulerError, SourceError: as `stage_tasks`.
     """
     import ingest.staging.arrow_rows  # noqa: F401
     from ingest.staging.pool import Workers  # 8 ms
     from ingest.staging.stage import is_large  # as in `stage_tasks`
 
     result = Staged()
-    with Workers(1, parts.at_hand) as pool:
-        if is_large(task.dump_set) and not is_far(task.dump_set):
-            result.add(_stage_large(task, parts, pool, 2))
-        else:
-            for _, staged in _stage_chunks([[task]], parts, pool):
-                result.add(staged)
+    if cluster is None and is_large(task.dump_set) and not is_far(task.dump_set):
+        with Workers(1, parts.at_hand) as pool:
+            return _stage_large(task, parts, pool, 2)
+    with cluster or Workers(1, parts.at_hand) as stagers:
+        for _, staged in _stage_chunks([[task]], parts, stagers):
+            result.add(staged)
     return result
 
 
@@ -231,6 +243,23 @@ def _chunks(tasks: Sequence[Task], jobs: int) -> Iterator[list[Task]]:
             cut = done * count // total
     if chunk:
         yield chunk
+
+
+def _cluster_chunks(tasks: Sequence[Task], workers: int) -> list[list[Task]]:
+    """Cut the tasks into chunks for workers that read a large set by themselves: these come first."""
+    from ingest.staging.stage import is_large  # as in `stage_tasks`
+
+    large = [task for task in tasks if is_large(task.dump_set)]
+    small = _without(tasks, large)
+    most = sum(_size(task) + SET_BYTES for task in small) // CLUSTER_CHUNK_BYTES
+    return [*([task] for task in large), *_chunks(small, max(1, min(workers, most)))]
+
+
+def _without(tasks: Sequence[Task], large: Sequence[Task]) -> Sequence[Task]:
+    if not large:
+        return tasks
+    left_out = set(map(id, large))
+    return [task for task in tasks if id(task) not in left_out]
 
 
 def _size(task: Task) -> int:

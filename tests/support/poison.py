@@ -1,0 +1,48 @@
+"""Files that do harm to whoever reads them; importable by the workers of a cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import ingest.staging.child as child_module
+from ingest.source.local import LocalFiles
+from ingest.source.source import OpenFile, Status
+
+
+@dataclass(frozen=True)
+class Poison(LocalFiles):
+    """Files of this machine; who opens one dies, or takes its parent along, or hangs.
+
+    Attributes:
+        how: what it does.
+        note: a file that gets the process of the reader; with "kills-worker-once", that it was done.
+    """
+
+    how: Literal["kills", "kills-worker", "kills-worker-once", "hangs"]
+    note: str
+
+    def open(self, path: str, found: Status | None = None) -> OpenFile:
+        """Do the harm."""
+        note = Path(self.note)
+        is_first = not note.exists()
+        note.write_text(str(os.getpid()))
+        if self.how == "hangs":
+            time.sleep(600)
+        elif self.how == "kills":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.how == "kills-worker" or is_first:
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(600)  # it ends with its parent
+        return super().open(path, found)
+
+
+def limit_seconds(seconds: float) -> float:
+    """Change the limit for one dump in this process; return what it was."""
+    before = child_module.LIMIT_SECONDS
+    child_module.LIMIT_SECONDS = seconds  # type: ignore[misc]
+    return before
