@@ -131,6 +131,13 @@ _table(
         "Stands for the shapes of the entry parameters, in order and without layouts: equal where a function "
         "was called alike. First 64 bits of a SHA-256; NULL without parameters.",
     ),
+    Column(
+        "dump_digest",
+        "BIGINT",
+        "Stands for the program as the dump alone prints it, without ids, numbers in names and names of "
+        "parameters: values with their live ranges and uses, and allocations. NULL where "
+        "hlo_modules.program_sha256 says more.",
+    ),
 )
 _table(
     "run_files",

@@ -58,5 +58,7 @@ class ParsedDump:
     """Where positions and uses come from; None where they are not known."""
     ranges_from: Origin | None = None
     """Where schedule and live ranges come from; None where they are not known."""
+    digest: int | None = None
+    """See `ingest.staging.program_digest`; None where the fingerprint of the module says more."""
     peak: PeakScan | None = None
     tree: TreeScan | None = None

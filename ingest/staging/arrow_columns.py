@@ -66,6 +66,7 @@ from ingest.staging.pieces import (
     value_lines,
     write_values,
 )
+from ingest.staging.program_digest import placed_many, signed
 from ingest.staging.sidecars import Sidecars, Source, notices_of
 
 _ROWS_AT_ONCE: Final = 50_000
@@ -109,6 +110,11 @@ class ArrowColumns:
         self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
         self._range_pieces: list[pa.Table] = []
         self._parameters = array("q")
+        self._with_digest = not sidecars.has_fingerprint
+        self._print = 0
+        self._prints = array("Q")
+        self._printed_ids = array("q")
+        """Of values that are written in another order than that of their ids."""
         self._colors = array("q")
         self._ranges: pa.Table | None = None
         self._range_rows: pa.Array | None = None
@@ -122,7 +128,15 @@ class ArrowColumns:
         """Have a piece scanned and its allocations written; keep its values."""
         where, with_headers = self._next(), self._comparison is not None
         self._submit(
-            where, stage_allocation_piece, text, at, before, self._allocation_facts, where, with_headers
+            where,
+            stage_allocation_piece,
+            text,
+            at,
+            before,
+            self._allocation_facts,
+            where,
+            with_headers,
+            self._with_digest,
         )
 
     def sort_values(self) -> None:
@@ -157,7 +171,8 @@ class ArrowColumns:
         """Have a piece scanned and its values, positions and uses written."""
         assert self._values is not None  # they are sorted
         where, values = self._next(), compact(self._values.slice(low, high - low))
-        self._submit(where, stage_used_piece, text, at, values, self._sources_of(values), where)
+        sources = self._sources_of(values)
+        self._submit(where, stage_used_piece, text, at, values, sources, where, self._with_digest)
 
     def scan_sequence(self, text: Text, at: Place, first: int) -> None:
         """Have a piece scanned and written."""
@@ -302,22 +317,39 @@ class ArrowColumns:
         measure_ranges(dump, self.join(), self._paths["hlo" if self._comparison is None else "proto"])
 
     def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
-        self._take(write_values(value_lines(values), used, self._sources_of(values), where), where)
+        sources = self._sources_of(values)
+        piece = write_values(value_lines(values), used, sources, where, self._with_digest)
+        self._take(piece, where)
 
     def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that alone is given up."""
         dump, values = self._dump, self._values
         assert values is not None  # they are sorted
-        last_slots = np.full(len(values), NOT_RANGED)
-        if self._range_rows is not None and self._ranges is not None:
-            is_present = pc.is_valid(self._range_rows).to_numpy(zero_copy_only=False)
-            last_slots[self._range_rows.drop_null().to_numpy()] = self._ranges["end"].to_numpy()[is_present]
+        last_slots = self._slots("end")
+        if self._with_digest:
+            self._add_digest(self._slots("start"), last_slots)
         owners, sizes = (values[name].to_numpy() for name in ("allocation", "size"))
         parameters = np.sort(np.asarray(self._parameters, np.int64))
         placed = PlacedColumns(self._ids, owners, sizes, last_slots, parameters)
         found = occupancy_columns(len(self._colors), placed, dump.intervals, dump.liveness)
         dump.intervals = None
         return found
+
+    def _slots(self, which: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Return the first or the last slots of the values, `NOT_RANGED` where they are not known."""
+        slots = np.full(len(self._ids), NOT_RANGED)
+        if self._range_rows is not None and self._ranges is not None:
+            is_present = pc.is_valid(self._range_rows).to_numpy(zero_copy_only=False)
+            slots[self._range_rows.drop_null().to_numpy()] = self._ranges[which].to_numpy()[is_present]
+        return slots
+
+    def _add_digest(
+        self, starts: np.ndarray[Any, np.dtype[np.int64]], ends: np.ndarray[Any, np.dtype[np.int64]]
+    ) -> None:
+        if self._printed_ids:
+            rows = np.searchsorted(self._ids, np.asarray(self._printed_ids, np.int64))
+            starts, ends = starts[rows], ends[rows]
+        self._dump.digest = signed(placed_many(self._prints, starts, ends) + self._print)
 
     def _types(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return numbers for element type and dimensions of values, `ABSENT` for what is no array."""
@@ -388,6 +420,8 @@ class ArrowColumns:
         self.rows += piece.rows
         self._colors.extend(piece.colors)
         self._parameters.extend(piece.parameters)
+        self._print += piece.print
+        self._prints.extend(piece.prints)
         if piece.ranges is not None:
             self._range_pieces.append(piece.ranges)
         if piece.values is not None:
@@ -395,5 +429,8 @@ class ArrowColumns:
             if self._comparison is not None:
                 self._comparison.take_allocations(piece.headers)
             if piece.used is not None:
-                self._write_values(piece.values.take(pc.sort_indices(piece.values["id"])), piece.used, where)
+                values = piece.values.take(pc.sort_indices(piece.values["id"]))
+                if self._with_digest:
+                    self._printed_ids.extend(as_list(values["id"]))
+                self._write_values(values, piece.used, where)
         self.facts.add(piece.facts)

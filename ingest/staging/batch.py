@@ -8,6 +8,7 @@ where the database has `run_id`.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -19,6 +20,7 @@ from ingest.display import display
 from ingest.dump.allocations import ReuseLine
 from ingest.dump.entry import layout_digest
 from ingest.dump.headers import Header
+from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
 from ingest.dump.parse import ParsedDump
 from ingest.dump.records import Notice, allocation_kind
@@ -29,6 +31,7 @@ from ingest.liveness.donations import NO_DONATION, Donation, Held, donations
 from ingest.liveness.measure import NOT_LIVE
 from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.peak_list import PeakMatch, PeakMatcher
+from ingest.staging.program_digest import Prints, placed, signed
 from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
 
 COLUMNS: Final = {
@@ -55,6 +58,7 @@ class Batch:
         runs: (run_no, rows) of each table, in the order of the rows.
         shapes: the distinct shapes, numbered; `shape_numbers` has one for each value.
         texts: the distinct instruction texts, numbered; `text_numbers` has one or None for each value.
+        instructions: what each of them says.
         sources: what the HLO module states of each value's instruction.
         position_counts: (ids of values, rows of each in `positions`) of each run.
         use_counts: the same of `uses`.
@@ -69,16 +73,19 @@ class Batch:
         self.shapes: dict[str, int] = {}
         self.shape_numbers: list[int] = []
         self.texts: dict[str, int] = {}
+        self.instructions: list[Instruction] = []
         self.text_numbers: list[int | None] = []
         self.sources: list[Source | None] = []
         self.position_counts: list[tuple[list[int], list[int]]] = []
         self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
         self._types: dict[str, object] = {}
+        self._prints = Prints()
 
     def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
-        """Add every row of one checked dump and of its sidecar files."""
-        held = _occupancies(dump, sidecars.sources)
+        """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
+        starts, ends = _slots(dump)
+        held = _occupancies(dump, sidecars.sources, ends)
         donated = donations(self._held(dump, held, sidecars.declared_donations()))
         self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
         if dump.intervals is not None and dump.liveness is not None:
@@ -95,6 +102,9 @@ class Batch:
             dump.used,
             sidecars.sources,
         )
+        if not sidecars.has_fingerprint:
+            prints = self.value_prints(dump.values, dump.used, sidecars.sources)
+            dump.digest = signed(placed(prints, starts, ends) + self.allocation_prints(dump.headers))
         self.add_sidecars(run_no, sidecars)
         if dump.schedule is not None:
             self.add_schedule(run_no, 0, dump.schedule)
@@ -199,6 +209,31 @@ class Batch:
             places += [index or "{}" for index in indices]
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
+
+    def value_prints(
+        self, values: Sequence[tuple[str, ...]], used: UsedScan | None, sources: Mapping[str, Source]
+    ) -> array[int]:
+        """Return what values that were added last count in the digest of their dump, but for live ranges.
+
+        Arguments are as for `add_values`.
+        """
+        if not values:
+            return array("Q")
+        _, names, indices, _, _, _, _, shapes = zip(*values, strict=True)
+        opcodes = [
+            None if number is None else self.instructions[number].opcode
+            for number in self.text_numbers[-len(values) :]
+        ]
+        if sources:
+            stated = (source and source.opcode for source in map(sources.get, names))
+            opcodes = [one or other for one, other in zip(opcodes, stated, strict=True)]
+        if used is None:
+            return self._prints.of_values(names, indices, shapes, opcodes)
+        return self._prints.of_values(names, indices, shapes, opcodes, used.uses, used.use_counts)
+
+    def allocation_prints(self, headers: Sequence[Header]) -> int:
+        """Return what allocations count in the digest of their dump."""
+        return self._prints.of_allocations(headers)
 
     def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
         """Add what HLO text and protobuf state."""
@@ -347,7 +382,12 @@ class Batch:
 
     def _text_number(self, raw: str) -> int | None:
         text = instruction_text(raw)
-        return None if text is None else self.texts.setdefault(text, len(self.texts))
+        if text is None:
+            return None
+        number = self.texts.setdefault(text, len(self.texts))
+        if number == len(self.instructions):
+            self.instructions.append(parse_instruction(text))
+        return number
 
     def _extend(self, name: str, run_no: int, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
@@ -389,11 +429,16 @@ def _held_by(header: Header, held: Sequence[Occupancy]) -> Occupancy:
     )
 
 
-def _occupancies(dump: ParsedDump, sources: Mapping[str, Source]) -> list[Occupancy]:
-    ends = [NOT_RANGED] * len(dump.ids)
-    for row, (_, _, _, end) in zip(dump.range_values, dump.ranges or (), strict=True):
+def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
+    """Return the first and the last slot of each value, `NOT_RANGED` where they are not known."""
+    starts, ends = [NOT_RANGED] * len(dump.ids), [NOT_RANGED] * len(dump.ids)
+    for row, (_, _, start, end) in zip(dump.range_values, dump.ranges or (), strict=True):
         if row >= 0:
-            ends[row] = end
+            starts[row], ends[row] = start, end
+    return starts, ends
+
+
+def _occupancies(dump: ParsedDump, sources: Mapping[str, Source], ends: Sequence[int]) -> list[Occupancy]:
     names = [name for _, name, _, _, _, _, _, _ in dump.values]
     parameters = parameter_ids(dump.ids, names, dump.used, sources)
     placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, set(parameters))

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from ingest.database.tables import types_of
-from ingest.dump.instructions import parse_instruction
 from ingest.dump.shapes import parse_shape
 from ingest.staging.batch import Batch
 from ingest.staging.sidecars import Source
@@ -64,7 +63,7 @@ def derive(batch: Batch, sizes: _C, make: Columns[_C, _N]) -> dict[str, _C]:
     columns["padding_bytes"] = make.difference(sizes, columns["logical_bytes"])
     numbers = make.numbers(batch.text_numbers)
     columns["instruction_text"] = make.texts(list(batch.texts), numbers)
-    texts = list(map(parse_instruction, batch.texts))
+    texts = batch.instructions
     for name, type_ in types_of("values", "instruction").items():
         columns[name] = make.taken([getattr(text, name) for text in texts], type_, numbers)
     own = [None if text.source_file is None else "own" for text in texts]

@@ -82,6 +82,10 @@ class StagedPiece(NamedTuple):
     """Memory spaces of the allocations."""
     headers: Sequence[Header] = ()
     """The allocations, where they were asked for."""
+    print: int = 0
+    """What its allocations count in the digest of the dump; 0 where it is not asked for."""
+    prints: array[int] = array("Q")
+    """What each of its values counts; empty where it is not asked for."""
     parameters: Sequence[int] = ()
     """Ids of the values that parameter instructions define."""
     ranges: pa.Table | None = None
@@ -95,6 +99,7 @@ def stage_allocation_piece(
     facts: Mapping[int, tuple[bool, bool | None]],
     where: Where,
     keeps_headers: bool,
+    with_digest: bool,
 ) -> StagedPiece:
     """Scan a piece of the allocations section; write its allocations, return its values."""
     piece = scan_allocation_piece(_read(text), *at, before)
@@ -103,7 +108,8 @@ def stage_allocation_piece(
     rows = where.write(batch)
     colors = array("q", (header.attributes.color for header in piece.headers))
     headers = piece.headers if keeps_headers else ()
-    return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, headers)
+    print_ = batch.allocation_prints(piece.headers) if with_digest else 0
+    return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, headers, print_)
 
 
 class HeldInAllocations(NamedTuple):
@@ -242,22 +248,27 @@ def value_lines(values: pa.Table) -> ValueLines:
 
 
 def write_values(
-    lines: ValueLines, used: UsedScan | None, sources: Mapping[str, Source], where: Where
+    lines: ValueLines,
+    used: UsedScan | None,
+    sources: Mapping[str, Source],
+    where: Where,
+    with_digest: bool,
 ) -> StagedPiece:
     """Write the rows of values, with positions and uses where these are known."""
     batch = Batch()
     batch.add_values(where.run_no, *lines, used, sources)
+    prints = batch.value_prints(lines.rows, used, sources) if with_digest else array("Q")
     parameters = parameter_ids(lines.ids, (row[1] for row in lines.rows), used, sources)
-    return StagedPiece(Facts(), where.write(batch), parameters=parameters)
+    return StagedPiece(Facts(), where.write(batch), prints=prints, parameters=parameters)
 
 
 def stage_used_piece(
-    text: Text, at: Place, values: pa.Table, sources: Mapping[str, Source], where: Where
+    text: Text, at: Place, values: pa.Table, sources: Mapping[str, Source], where: Where, with_digest: bool
 ) -> StagedPiece:
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)
     used = scan_used_piece(_read(text), *at, lines.rows)
-    return write_values(lines, used, sources, where)._replace(facts=facts_of_used(used))
+    return write_values(lines, used, sources, where, with_digest)._replace(facts=facts_of_used(used))
 
 
 def stage_sequence_piece(text: Text, at: Place, first: int, where: Where) -> StagedPiece:

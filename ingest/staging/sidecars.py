@@ -78,6 +78,11 @@ class Sidecars:
         """The HLO text, where that is what was read of the module."""
         return None if self.proto is not None or self.module is None else cast("HloText", self.module)
 
+    @property
+    def has_fingerprint(self) -> bool:
+        """Whether `hlo_modules.program_sha256` is known."""
+        return self.module is not None and self.module.program_sha256 is not None
+
     def heap_events(self) -> list[tuple[Any, ...]]:
         """Return the rows of `heap_events`."""
         if self.proto is None:

@@ -387,6 +387,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         place and place.host and display(place.host),
         place and place.device_type and display(place.device_type),
         parameters_digest(dump.parameters),
+        dump.digest,
     )
 
 

@@ -484,6 +484,11 @@ def upgrade() -> None:
             sa.BigInteger(),
             "Stands for the shapes of the entry parameters, in order and without layouts: equal where a function was called alike. First 64 bits of a SHA-256; NULL without parameters.",
         ),
+        column(
+            "dump_digest",
+            sa.BigInteger(),
+            "Stands for the program as the dump alone prints it, without ids, numbers in names and names of parameters: values with their live ranges and uses, and allocations. NULL where hlo_modules.program_sha256 says more.",
+        ),
         sa.PrimaryKeyConstraint("run_id"),
         comment="One row for each compiled module's dump.",
     )

@@ -77,7 +77,9 @@ _OF_THE_MODULE: Final = {
 }
 """Tables that siblings fill."""
 _TOLD: Final = {
-    "allocations": {"is_tuple", "is_aliased_with_output"},
+    "allocations": {
+        "is_tuple", "is_aliased_with_output", "donation", "declared_donation", "fitting_value_id",
+    },
     "values": {
         "source_file", "source_line", "source_via", "source_frame_id", "opcode", "op_name", "stack_frame_id",
     },
