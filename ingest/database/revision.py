@@ -11,10 +11,13 @@ from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
 
-__all__ = ["HEAD", "Schema", "State", "inspect", "revisions", "unready"]
+__all__ = ["ATTACHED", "HEAD", "Schema", "State", "inspect", "revisions", "unready"]
 
 HEAD: Final = "0001_tables"
 """The schema revision that this version of xbuf reads and writes."""
+
+ATTACHED: Final = "attached_lake"
+"""Table that says of which lake a file of views is, which `ingest.lake.attach` makes for other shells."""
 
 State = Literal["current", "older", "newer", "empty"]
 
@@ -40,6 +43,10 @@ def inspect(connection: duckdb.DuckDBPyConnection, path: str) -> Schema:
                 f"SELECT view_name FROM system.main.duckdb_views() WHERE {ours} AND schema_name = 'main'",
             )
         )
+        if ATTACHED in tables:
+            raise NotADatabase(
+                f"{path}: is made of views of a lake, for DuckDB's shell; ask the lake itself: --db lake:URL"
+            )
         if disguised := views & {"alembic_version", *TABLES}:
             raise NotADatabase(
                 f"{path}: {', '.join(sorted(disguised))}: a view in the place of a table; xbuf did not make"

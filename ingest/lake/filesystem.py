@@ -33,8 +33,15 @@ class StoredFiles(AbstractFileSystem):  # type: ignore[misc]
     protocol = SCHEME
     cachable = False
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, root: str = f"{SCHEME}:/") -> None:
+        """Take the files of a snapshot.
+
+        Args:
+            root: the start of their names, with a scheme of its own.
+        """
         super().__init__()
+        self.protocol = root.partition("://")[0] if "://" in root else SCHEME
+        self._root = f"{root}/"
         self._lake = snapshot.lake
         self._store = snapshot.lake.objects()
         self._sizes = {
@@ -83,7 +90,7 @@ class StoredFiles(AbstractFileSystem):  # type: ignore[misc]
             return data
 
     def _key(self, path: str) -> str:
-        return path.removeprefix(f"{SCHEME}://")
+        return path.removeprefix(self._root)
 
 
 class _Stored(io.RawIOBase):

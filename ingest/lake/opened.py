@@ -6,6 +6,7 @@ means, those in a store by a file system that knows no others.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import duckdb
@@ -23,7 +24,7 @@ from ingest.query.header import literal
 from ingest.source.apart import apart, require_own
 from ingest.source.source import Terms
 
-__all__ = ["open_lake"]
+__all__ = ["look_up", "open_lake"]
 
 
 def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duckdb.DuckDBPyConnection:
@@ -40,8 +41,7 @@ def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duc
         DatabaseTooNew: a newer xbuf made it.
         DatabaseError: it is older than this xbuf, or the store is away or refuses.
     """
-    terms = Terms(None, is_apart=may_fork and lake.is_local)
-    [snapshot] = apart(_look_up, lake, what=str(lake), terms=terms)
+    snapshot = look_up(lake, may_fork=may_fork)
     connection = _in_memory(lake)
     try:
         connection.execute("PRAGMA disable_progress_bar")
@@ -65,7 +65,18 @@ def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duc
     return connection
 
 
-def _look_up(lake: Lake) -> Iterator[Snapshot]:
+def look_up(lake: Lake, *, may_fork: bool = True) -> Snapshot:
+    """Look up the files of a lake, by a process of its own where the lake is in a folder.
+
+    Raises what `read_snapshot` raises.
+    """
+    # A child of a process that has used deltalake cannot use it.
+    terms = Terms(None, is_apart=may_fork and lake.is_local and "deltalake" not in sys.modules)
+    [snapshot] = apart(_read, lake, what=str(lake), terms=terms)
+    return snapshot
+
+
+def _read(lake: Lake) -> Iterator[Snapshot]:
     yield read_snapshot(lake)
 
 
