@@ -30,11 +30,12 @@ def test_the_help_imports_little_but_click(program: str, module: str) -> None:
     assert imported & spared == set()
 
 
-def test_a_program_does_not_import_pandas_to_bind_a_parameter() -> None:
-    """DuckDB would, where it is installed."""
+def test_a_program_does_not_import_pandas() -> None:
+    """DuckDB would to bind a parameter, and Arrow to make an array, where it is installed."""
     code = (
-        "import ingest.cli.entry, duckdb, sys\n"
-        "print(duckdb.execute('SELECT $1', ['bound']).fetchall(), sys.modules['pandas'])"
+        "import ingest.cli.entry, duckdb, numpy, pyarrow, sys\n"
+        "print(duckdb.execute('SELECT $1', ['bound']).fetchall())\n"
+        "print(pyarrow.array(numpy.arange(2)).to_pylist(), 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[('bound',)] None\n"
+    assert done.stdout == "[('bound',)]\n[0, 1] False\n"
