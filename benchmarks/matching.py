@@ -101,10 +101,15 @@ def load(folders: Iterable[Path], database: Path) -> None:
         import_dumps([folder], database, labels={"set": folder.name})
 
 
-def measure(connection: duckdb.DuckDBPyConnection) -> Iterator[Matching]:
-    """Compare every two sets that have a module in common."""
+def shared(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
+    """Return every two sets that have a module in common."""
+    return connection.execute(_SHARED).fetchall()
+
+
+def measure(connection: duckdb.DuckDBPyConnection, pairs: Iterable[tuple[str, str]]) -> Iterator[Matching]:
+    """Compare pairs of sets, module by module."""
     create_temporary(connection)
-    for sets in connection.execute(_SHARED).fetchall():
+    for sets in pairs:
         sides = [f"set={name}" for name in sets]
         changed = {(b, a): sums for b, a, *sums in connection.execute(_CHANGED, sides).fetchall()}
         for before, after, *peaks_and_shares in connection.execute(_MATCHED, sides).fetchall():
@@ -150,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
         database = Path(folder) / "xbuf.duckdb"
         load(options.folders, database)
         with closing(open_database(database, read_only=True)) as connection:
-            measured = [one for one in measure(connection) if one.peak_bytes]
+            measured = [one for one in measure(connection, shared(connection)) if one.peak_bytes]
     print(table("Matching of buffers, % of the larger peak, or of both peaks", HEAD, rows_of(measured)))
 
 

@@ -143,13 +143,17 @@ class Runs:
             self._data.middle(*self._sizes.middle),
             self._data.many(self._sizes.many[-1]),
         ):
-            usage = self._import(data, self._folder / "memory.duckdb", watch_memory=True)
+            usage = self.memory_of(data)
             self._report(f"memory {data.name}: {usage.together / 1e6:.0f} MB")
             rows.append(
                 (data.name, data.dumps, data.text_bytes / 1e6, usage.together / 1e6, usage.largest / 1e6)
             )
         head = ("data", "dumps", "MB", "all processes MB", "largest MB")
         return [Table("memory", "Peak memory of an import", head, tuple(rows))]
+
+    def memory_of(self, data: DataSet) -> Usage:
+        """Import into a new database, with an eye on the memory."""
+        return self._import(data, self._folder / "memory.duckdb", watch_memory=True)
 
     def unchanged(self) -> list[Table]:
         """Import what is imported already; count the files that are opened."""

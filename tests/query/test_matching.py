@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from benchmarks.matching import load, measure
+from benchmarks.matching import measure, shared
 from ingest.database.connect import open_database
 from ingest.dump.entry import digest, without_layouts
+from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary, read_blocks
 from tests.support.query_databases import ask
 
@@ -110,10 +111,11 @@ def peaks(demonstration: duckdb.DuckDBPyConnection) -> dict[int, int]:
 
 
 FEW = pytest.param(5, id="some")
-ALL = pytest.param(1, marks=pytest.mark.slow, id="all")
+HALF = pytest.param(2, marks=pytest.mark.slow, id="half")
+ALL = pytest.param(1, marks=pytest.mark.long, id="all")
 
 
-@pytest.mark.parametrize("step", [FEW, ALL])
+@pytest.mark.parametrize("step", [FEW, HALF, ALL])
 def test_rows_add_up_whatever_is_compared(
     demonstration: duckdb.DuckDBPyConnection, peaks: dict[int, int], step: int
 ) -> None:
@@ -127,7 +129,7 @@ def test_rows_add_up_whatever_is_compared(
         assert all(row["change_bytes"] == row["after_bytes"] - row["before_bytes"] != 0 for row in rows)
 
 
-@pytest.mark.parametrize("step", [FEW, ALL])
+@pytest.mark.parametrize("step", [FEW, HALF, ALL])
 def test_the_way_back_is_the_mirror(
     demonstration: duckdb.DuckDBPyConnection, peaks: dict[int, int], step: int
 ) -> None:
@@ -244,34 +246,60 @@ def corpus(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: every set of the corpus, labelled with its folder."""
     path = tmp_path_factory.mktemp("corpus") / "corpus.duckdb"
-    load(sorted(folder for part in ("eras", "models") for folder in (shared_corpus / part).iterdir()), path)
+    folders = sorted(folder for part in ("eras", "models") for folder in (shared_corpus / part).iterdir())
+    import_dumps(folders, path)  # at once: `load` takes an import for each
+    with open_database(path) as connection:
+        label = (
+            "INSERT INTO run_labels SELECT run_id, 'set', $1 FROM runs WHERE starts_with(dump_dir || '/', $2)"
+        )
+        for folder in folders:
+            connection.execute(label, [folder.name, f"{folder}/"])
     with open_database(path, read_only=True) as connection:
         create_temporary(connection)
         yield connection
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_the_corpus_adds_up(corpus: duckdb.DuckDBPyConnection) -> None:
-    """Every two sets that share a module, releases and chips alike: exact sums for every pair of modules."""
-    peaks = dict(corpus.execute("SELECT run_id, peak_bytes FROM runs").fetchall())
+def sums_are_exact(connection: duckdb.DuckDBPyConnection, pairs: Iterable[tuple[str, str]]) -> int:
+    """Require exact sums of every module of pairs of sets; return how many modules there were."""
+    peaks = dict(connection.execute("SELECT run_id, peak_bytes FROM runs").fetchall())
     compared = 0
-    for one in measure(corpus):
+    for one in measure(connection, pairs):
         before, after = one.runs
         assert (one.before_bytes, one.after_bytes) == (peaks[before], peaks[after])
         assert one.change_bytes == one.after_bytes - one.before_bytes
         compared += 1
-    assert compared > 400
+    return compared
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+def test_neighbours_of_the_corpus_add_up(corpus: duckdb.DuckDBPyConnection) -> None:
+    """Each set and the next release or chip that shares a module, and some with the furthest: exact sums."""
+    pairs = shared(corpus)
+    next_ones, furthest = dict(reversed(pairs)), dict(pairs)
+    chosen = {*next_ones.items(), *list(furthest.items())[::6]}
+    assert len(chosen) > 20
+    assert sums_are_exact(corpus, sorted(chosen)) > 120
+
+
+@pytest.mark.long
+def test_the_corpus_adds_up(corpus: duckdb.DuckDBPyConnection) -> None:
+    """Every two sets that share a module, releases and chips alike: exact sums for every pair of modules."""
+    assert sums_are_exact(corpus, shared(corpus)) > 400
+
+
+@pytest.mark.slow
 def test_nothing_of_the_corpus_differs_from_itself(corpus: duckdb.DuckDBPyConnection) -> None:
-    """No run has a row against itself, nor against another one of the same text."""
-    runs = [str(run) for (run,) in corpus.execute("SELECT run_id FROM runs WHERE has_ranges").fetchall()]
-    assert len(runs) > 250
-    for run in runs:
-        assert corpus.execute("FROM changed_buffers($1, $1)", [run]).fetchall() == []
+    """No run of a set has a row against itself."""
+    paired = 0
+    for (name,) in corpus.execute("SELECT DISTINCT value FROM run_labels WHERE key = 'set'").fetchall():
+        side = f"set={name}"
+        assert corpus.execute("FROM changed_buffers($1, $1)", [side]).fetchall() == []
+        own = corpus.execute(
+            "SELECT count(*) FROM run_pairs($1, $1) WHERE before_run_id = after_run_id", [side]
+        )
+        paired += own.fetchall()[0][0]
+    assert corpus.execute("SELECT count(*) FROM runs").fetchall() == [(paired,)]
+    assert paired > 300
 
 
 @pytest.mark.slow

@@ -143,12 +143,21 @@ def new_dumps(target: Path, hour: int, dumps: int) -> None:
 
 
 def live_through(
-    folder: Path, *, dumps: int, before: Sequence[Path] = (), hour_seconds: float = 0.0, tell: bool = False
+    folder: Path,
+    *,
+    dumps: int,
+    hours: int = HOURS,
+    idle_hour: int = IDLE_HOUR,
+    before: Sequence[Path] = (),
+    hour_seconds: float = 0.0,
+    tell: bool = False,
 ) -> Day:
     """Run a day below `folder` and check it; raise AssertionError where something went wrong.
 
     Args:
         dumps: new ones an hour.
+        hours: imports of the day; in every second hour they find another reader at the database.
+        idle_hour: brings no new dumps.
         before: directories whose dumps the database has in the morning.
         hour_seconds: time between two imports.
         tell: print a line an hour.
@@ -157,7 +166,7 @@ def live_through(
     inbox.mkdir()
     data.mkdir()
     database, snapshot = data / "xbuf.duckdb", data / "team.duckdb"
-    new_dumps(inbox, HOURS, dumps)
+    new_dumps(inbox, hours, dumps)
     _import([inbox, *before], database, snapshot)
     morning = _files(data)
     stays, team = RealShell("-readonly", str(database)), RealShell()
@@ -165,16 +174,16 @@ def live_through(
     seen_first = stays.run(_ALL)
     runs = int(seen_first.partition(",")[0])
     whole = {runs}
-    hours: list[Hour] = []
+    lived: list[Hour] = []
     try:
         with visiting(database) as visits, visiting(snapshot) as team_visits:
-            for hour in range(HOURS):
+            for hour in range(hours):
                 if hour % 2 == 0:
                     second = RealShell("-readonly", str(database))
                     assert second.run(_RUNS) == str(runs)
-                if hour != IDLE_HOUR:
+                if hour != idle_hour:
                     new_dumps(inbox, hour, dumps)
-                news = 0 if hour == IDLE_HOUR else dumps
+                news = 0 if hour == idle_hour else dumps
                 whole.add(runs + news)
                 begun = time.monotonic()
                 told = _import([inbox], database, snapshot)
@@ -192,12 +201,12 @@ def live_through(
                 assert attached == str(runs), f"the team sees {attached} of {runs} runs"
                 left = _files(data)
                 # An import without news may leave its line in `imports` to the next load.
-                assert left == morning or hour == IDLE_HOUR, left ^ morning
+                assert left == morning or hour == idle_hour, left ^ morning
                 refused = sum(end - start for start, end in visits.refused if start >= begun)
                 assert not (refused and told.by_copy), visits.refused
-                hours.append(Hour(told, ended - begun, refused, database.stat().st_size))
+                lived.append(Hour(told, ended - begun, refused, database.stat().st_size))
                 if tell:
-                    print(_line(hour, hours[-1]), flush=True)
+                    print(_line(hour, lived[-1]), flush=True)
                 time.sleep(max(0.0, hour_seconds - (time.monotonic() - begun)))
         for seen in (visits, team_visits):
             assert not seen.errors, seen.errors
@@ -209,7 +218,7 @@ def live_through(
             if shell is not None:
                 shell.close()
     assert _files(data) == morning
-    assert count(database, "SELECT count(*) FROM imports WHERE status = 'ok'") >= HOURS
+    assert count(database, "SELECT count(*) FROM imports WHERE status = 'ok'") >= hours
     assert count(database, "SELECT count(*) FROM imports WHERE status NOT IN ('ok', 'rejects')") == 0
     assert orphans(database) == {}
     assert differences(database, snapshot) == {}
@@ -217,7 +226,7 @@ def live_through(
     at_once = folder / "at-once.duckdb"
     _import([inbox, *before], at_once, folder / "at-once-team.duckdb")
     assert differences(at_once, database) == {}
-    return Day(tuple(hours), len(visits.counts), len(team_visits.counts))
+    return Day(tuple(lived), len(visits.counts), len(team_visits.counts))
 
 
 @contextmanager

@@ -155,19 +155,22 @@ COMERS: dict[str, Callable[[Place], str]] = {
 
 
 def matrix(folder: Path) -> dict[tuple[str, str], str]:
-    """Let each newcomer meet each holder, each time at a database of its own."""
+    """Let each newcomer meet each holder, at a database of the holder's own.
+
+    Those who change nothing come first, an import with news last.
+    """
     found = {}
     start = Place(folder / "start")
     for number, (holder, hold) in enumerate(HOLDERS.items()):
-        for comer, come in COMERS.items():
-            here = folder / f"{number}-{comer}"
-            shutil.copytree(start.database.parent, here)
-            place = Place.__new__(Place)
-            place.database = here / "xbuf.duckdb"
-            place.dumps, place.news = start.dumps, start.news
-            with hold(place):  # type: ignore[attr-defined]
-                found[holder, comer] = come(place)
-            shutil.rmtree(here)
+        here = folder / str(number)
+        shutil.copytree(start.database.parent, here)
+        place = Place.__new__(Place)
+        place.database = here / "xbuf.duckdb"
+        place.dumps, place.news = start.dumps, start.news
+        with hold(place):  # type: ignore[attr-defined]
+            for comer in sorted(COMERS, key="import with news".__eq__):
+                found[holder, comer] = COMERS[comer](place)
+        shutil.rmtree(here)
     return found
 
 
