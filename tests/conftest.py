@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import settings
 import ingest.database.creation
 from ingest.database.connect import create, open_database
 from ingest.version import VERSION
+from tests.support.new_databases import NewDatabases
 from tests.support.once import folder_of_run, made_once
 from tests.support.query_databases import load_demonstration, load_seeds
 
@@ -53,20 +53,18 @@ def _modules_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _new_databases_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Copy every new database from the first of its kind: making one takes 0.2 s, and tests need some 600."""
-    create_at_head = ingest.database.creation.create_at_head
-
-    def copy_first(path: str, *, queries_of: str | None = None) -> None:
-        def make(folder: Path) -> Path:
-            create_at_head(str(folder / "new.duckdb"), queries_of=queries_of)
-            return folder / "new.duckdb"
-
-        # Without its mode: a new file follows the umask of its test.
-        shutil.copyfile(made_once(tmp_path_factory, f"new-{queries_of}", make), path)
-
+def _new_databases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewDatabases]:
+    """Copy every new database from the first of its kind."""
+    copies = NewDatabases(tmp_path_factory, ingest.database.creation.create_at_head)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest.database.creation, "create_at_head", copy_first)
+        patch.setattr(ingest.database.creation, "create_at_head", copies.create_at_head)
+        yield copies
+
+
+@pytest.fixture(scope="module")
+def macros(_new_databases: NewDatabases) -> Iterator[None]:
+    """Give the new databases of a module the views and macros of the saved queries."""
+    with _new_databases.with_macros():
         yield
 
 
@@ -113,9 +111,10 @@ def _shared(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demonstration_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demonstration_file(tmp_path_factory: pytest.TempPathFactory, _new_databases: NewDatabases) -> Path:
     """Dumps of many releases in nine imports, with the saved queries installed. Only to be read."""
-    return made_once(tmp_path_factory, "demonstration", load_demonstration)
+    with _new_databases.with_macros():
+        return made_once(tmp_path_factory, "demonstration", load_demonstration)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from ingest.check.reports import FORMATS
 from ingest.check.rules import KINDS
 from tests.support.documents import block, install, install_commands
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 DUMPS = ROOT / "tests/golden/dumps"

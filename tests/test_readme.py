@@ -20,6 +20,8 @@ from click.testing import CliRunner
 from ingest import import_dumps, open_database
 from ingest.cli.xbuf import xbuf
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"

@@ -21,6 +21,8 @@ from ingest.events import Event
 from tests.support.documents import block, install, install_commands
 from tests.support.dump_sets import DATA
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 pytestmark = pytest.mark.slow  # hours of a day: each test runs the scripts, in processes of their own
 
 ROOT = Path(__file__).parents[1]

@@ -71,9 +71,7 @@ class Database:
         self._remove = (
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True) if folder is not None else None
         )
-        self._connection: duckdb.DuckDBPyConnection | None = open_to_read(
-            self.path, may_fork=_may_fork()
-        )
+        self._connection: duckdb.DuckDBPyConnection | None = open_to_read(self.path, may_fork=_may_fork())
         create_temporary(self._connection)
 
     @property

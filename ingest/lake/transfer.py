@@ -86,9 +86,7 @@ def export_lake(lake: Lake, path: str) -> Exported:
     return Exported(path, rows["runs"], sum(rows.values()))
 
 
-def import_database(
-    path: str, lake: Lake, *, on_batch: Callable[[int, int], None] | None = None
-) -> Imported:
+def import_database(path: str, lake: Lake, *, on_batch: Callable[[int, int], None] | None = None) -> Imported:
     """Bring the runs of a database file into a lake, which is made where there is none.
 
     A run that the lake has already stays as it is, unless the file has more of its files: then it is

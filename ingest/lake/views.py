@@ -47,9 +47,7 @@ CREATE MACRO {_CHOSEN}(files) AS coalesce(
 """A list of files is never empty: DuckDB asks the first one for the columns."""
 
 
-def create_views(
-    connection: duckdb.DuckDBPyConnection, root: str, tables: Mapping[str, TableFiles]
-) -> None:
+def create_views(connection: duckdb.DuckDBPyConnection, root: str, tables: Mapping[str, TableFiles]) -> None:
     """Make a view of each table in a connection.
 
     Args:

@@ -62,6 +62,7 @@ from ingest.pipeline.reading import Outcome, read_tasks, reading_failed, set_nam
 from ingest.pipeline.summary import ImportSummary, Progress, as_event
 from ingest.pipeline.suspects import Suspects
 from ingest.pipeline.target import Changes, Target
+from ingest.source.kinds import is_elsewhere
 from ingest.source.source import Terms
 from ingest.staging.memory import rare_collections, release_freed
 from ingest.staging.task import Task
@@ -260,7 +261,7 @@ class _Import:
         pending = self._loading.pending = fold_empty(self._target.place, pending)
         parts = [part for one in pending for part in one.parts]
         records = self._records = self._target.records(parts, may_change=True)
-        records.look()
+        records.look(search_is_long=any(map(is_elsewhere, names)))
         self._profiles = Profiles(self._staging)
         found = find_sets(
             names,

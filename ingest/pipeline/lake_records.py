@@ -65,7 +65,7 @@ class LakeRecords:
         self._sources = sources
         self._may_change = may_change
 
-    def look(self) -> None:
+    def look(self, *, search_is_long: bool) -> None:
         """Make the lake ready."""
         if self._may_change:
             self._apart.ask(_make_ready)

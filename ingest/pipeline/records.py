@@ -49,30 +49,26 @@ class FileRecords:
         self._database = database
         self._parts = parts
         self._open_to_read = open_to_read or _open_to_read
-        self._rejects: frozenset[Reject] | None = frozenset()
-        """What the last import rejected; None while a writer has the database."""
-        self._has_queries = False
-        """The saved queries of this xbuf are installed, or nobody can look."""
+        self._was_opened = False
+        self._rejects: frozenset[Reject] = frozenset()
+        """What the last import rejected, as the database was first opened."""
+        self._queries: str | None = None
+        """SHA-256 of the installed queries, likewise."""
 
-    def look(self) -> None:
-        """Look at the database; raises as `open`."""
-        if not os.path.exists(self._database):
-            return  # the load makes it
-        connection = self.open_database()
-        if connection is None:
-            self._rejects, self._has_queries = None, True
-            return
-        with connection:
-            self._rejects = last_rejects(connection)
-            self._has_queries = installed_digest(connection) == shipped_digest(VERSION)
+    def look(self, *, search_is_long: bool) -> None:
+        """Open the database before a long search, to know what keeps it from being used; raises as `open`."""
+        if search_is_long:
+            self._look()
 
     def renamed(self, roots: Sequence[str]) -> RenamedFiles:
         """Return the files below some roots that were primary files before."""
         return RenamedFiles(lambda: renamed_files(self.open, roots))
 
     def recorded(self, sets: Sequence[DumpSet], *, rehash: bool) -> Recorded:
-        """Look up dump sets."""
-        return find_recorded(self.open, sets, rehash=rehash)
+        """Look up dump sets; raises as `open`."""
+        found = find_recorded(self.open, sets, rehash=rehash)
+        self._look()
+        return found
 
     def lacks(self, places: Sequence[tuple[str, str]], labelling: Labelling) -> bool:
         """Whether a dump that was loaded before lacks a label; true while nobody can look."""
@@ -86,8 +82,10 @@ class FileRecords:
 
     def has_news(self, rejects: Set[Reject]) -> bool:
         """Whether rejects that the last import did not have, or other queries, are to be written down."""
-        is_new = self._rejects is not None and bool(rejects - self._rejects)
-        return is_new or not (self._has_queries or self.locked)
+        if self.locked and not self._was_opened:
+            return False  # nobody can look
+        is_new = bool(rejects - self._rejects)
+        return is_new or not (self.locked or self._queries == shipped_digest(VERSION))
 
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield connections with `runs` and `run_files`; whoever takes one closes it.
@@ -111,12 +109,28 @@ class FileRecords:
 
     def open_database(self) -> duckdb.DuckDBPyConnection | None:
         """Open the database to be read; None while a writer has it."""
-        if not self.locked:
+        if self.locked:
+            return None
+        try:
+            connection = self._open_to_read(self._database)
+        except DatabaseLocked:
+            self.locked = True
+            return None
+        if not self._was_opened:  # on the way: to open a database takes 30 ms of CPU
             try:
-                return self._open_to_read(self._database)
-            except DatabaseLocked:
-                self.locked = True
-        return None
+                self._rejects, self._queries = last_rejects(connection), installed_digest(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._was_opened = True
+        return connection
+
+    def _look(self) -> None:
+        """Open the database once, if nobody has."""
+        if self._was_opened or not os.path.exists(self._database):  # the load makes it
+            return
+        if (connection := self.open_database()) is not None:
+            connection.close()
 
 
 def _open_to_read(database: str) -> duckdb.DuckDBPyConnection:

@@ -45,8 +45,11 @@ class Records(Protocol):
     def locked(self) -> bool:
         """A writer has the place, so that something older stands in for it."""
 
-    def look(self) -> None:
-        """Look at the place, before anything else is asked.
+    def look(self, *, search_is_long: bool) -> None:
+        """Make the place ready, before anything else is asked.
+
+        Args:
+            search_is_long: what keeps the place from being used is to be known at once.
 
         Raises:
             DatabaseError: it cannot be used.

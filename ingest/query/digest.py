@@ -7,6 +7,8 @@ writes queries: 15 ms.
 from __future__ import annotations
 
 import hashlib
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ingest.resources import queries_dir
@@ -18,17 +20,20 @@ __all__ = ["installed_digest", "shipped_digest"]
 
 
 def shipped_digest(version: str) -> str:
-    """Return the SHA-256 of everything that an installation is made of."""
-    digest = hashlib.sha256(version.encode())
-    folder = queries_dir()
-    for path in sorted(folder.rglob("*.sql")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    """Return the SHA-256 of everything that an installation is made of, as it was when first asked for."""
+    return _digest(version, queries_dir())
 
 
 def installed_digest(connection: duckdb.DuckDBPyConnection) -> str | None:
     """Return the digest of the installation in a database; None without one."""
-    row = connection.execute(
-        "SELECT min(sha256) FROM saved_queries HAVING count(DISTINCT sha256) = 1"
-    ).fetchone()
-    return str(row[0]) if row and row[0] is not None else None
+    rows = connection.execute("SELECT min(sha256), max(sha256) FROM saved_queries").fetchall()
+    [(least, greatest)] = rows
+    return str(least) if least is not None and least == greatest else None
+
+
+@cache
+def _digest(version: str, folder: Path) -> str:
+    digest = hashlib.sha256(version.encode())
+    for path in sorted(folder.rglob("*.sql")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

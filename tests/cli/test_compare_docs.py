@@ -61,6 +61,7 @@ def test_the_example_prints_what_the_page_shows(
     assert printed(command, batches) == output
 
 
+@pytest.mark.usefixtures("macros")
 def test_the_sql_of_the_page_runs(connection: duckdb.DuckDBPyConnection) -> None:
     """Every statement is one that the macros in a database understand."""
     install_queries(connection, VERSION)

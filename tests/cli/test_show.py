@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from ingest.cli.show import show
 from ingest.errors import UsageError
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 Show = Callable[..., Result]
 
 

@@ -99,9 +99,7 @@ def test_large_files_come_in_several_batches(
     assert rest == Imported(runs - half, half, 0, 1)
     assert in_process(complete_all, full_lake) == 0
     with open_to_read(f"lake:{full_lake}") as connection:
-        found = connection.execute(
-            "SELECT count(*), (SELECT count(*) FROM imports) FROM runs"
-        ).fetchall()
+        found = connection.execute("SELECT count(*), (SELECT count(*) FROM imports) FROM runs").fetchall()
     assert found == [(2 * runs, 2 * imports)]
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from tests.support.documents import install, install_commands
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "run.md"
 _SCREEN = re.compile(r"^```console\n\$ ([^\n]*)\n(.*?)^```$", re.M | re.S)

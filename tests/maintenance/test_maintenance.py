@@ -36,6 +36,8 @@ from ingest.maintenance.forget import Selection, forget_runs, plan_forget
 from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import open_journal, staging_folder
 from ingest.pipeline.labels import Labelling
+from ingest.query.install import install_queries
+from ingest.version import VERSION
 from tests.reliability.kills import ROOT
 from tests.support.content import differences, orphans
 from tests.support.dump_sets import DATA, write_donors
@@ -400,6 +402,9 @@ def test_forgetting_beside_a_reader(database: Path) -> None:
 
 def test_compacting_keeps_everything_and_gives_back_space(database: Path, tmp_path: Path) -> None:
     """Rows, comments, keys, macros and the user's own objects stay; the file shrinks."""
+    change(database, "DELETE FROM saved_queries")
+    with open_database(database) as connection:
+        install_queries(connection, VERSION)
     change(
         database,
         "CREATE TABLE mine (i INTEGER PRIMARY KEY, t VARCHAR)",

@@ -8,6 +8,8 @@ import pytest
 
 from tests.python.conftest import CHECKOUT
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 pytestmark = pytest.mark.slow
 
 

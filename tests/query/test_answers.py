@@ -18,6 +18,8 @@ from ingest.query.blocks import create_temporary
 from tests.support.made_rows import insert, insert_run, insert_value
 from tests.support.query_databases import DATA, ask
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 
 @pytest.fixture(scope="module")
 def hlo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -191,16 +191,17 @@ def test_a_table_with_a_dot_in_its_name_is_read(database: Path) -> None:
         check_reads_only(connection, 'FROM "my.table"')
 
 
-def test_a_view_in_the_place_of_a_table_is_refused(database: Path, tmp_path: Path) -> None:
-    """A view could read the files of whoever looks at the database."""
+@pytest.mark.parametrize(("table", "view"), [("runs", "runs"), ("alembic_version", "Alembic_Version")])
+def test_a_view_in_the_place_of_a_table_is_refused(
+    database: Path, tmp_path: Path, table: str, view: str
+) -> None:
+    """A view could read the files of whoever looks at the database, however its name is written."""
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
     with duckdb.connect(str(database)) as connection:
-        connection.execute("DROP TABLE runs")
-        connection.execute(
-            f"CREATE VIEW runs AS SELECT 1 AS run_id, content AS stem FROM read_text('{secret}')"
-        )
-    with pytest.raises(NotADatabase, match=r"runs: a view in the place of a table"):
+        connection.execute(f"DROP TABLE {table}")
+        connection.execute(f"CREATE VIEW {view} AS SELECT content AS version_num FROM read_text('{secret}')")
+    with pytest.raises(NotADatabase, match=rf"{table}: a view in the place of a table"):
         open_database(database, read_only=True)
 
 

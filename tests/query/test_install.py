@@ -22,6 +22,8 @@ from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
 from tests.support.shells import duckdb_program
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 
 @pytest.mark.parametrize("how", ["chosen", pytest.param("defaults", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", list(shipped()))

@@ -18,6 +18,8 @@ from ingest.query.blocks import create_temporary
 from tests.support.live_bytes import union_curves
 from tests.support.query_databases import DATA, ask
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 OVERLAPPING = {
     "maybe-live-out": "preallocated-temp",
     # Half of b is a's, and all of d is c's.

@@ -15,6 +15,8 @@ from ingest.query.run import bind
 from tests.support.profiles import Plan, run_profiled
 from tests.support.query_databases import load_demonstration
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 # A query that needs a value of its own to do its work, besides its defaults.
 MORE_VALUES: dict[str, dict[str, str]] = {
     "peak_growth": {"before": "batch=8", "after": "batch=32"},

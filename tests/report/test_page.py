@@ -33,6 +33,8 @@ from ingest.report.data import RunDetails, Texts, read_details
 from ingest.report.page import write_page
 from ingest.report.payload import pack_runs
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium")
 

@@ -17,6 +17,8 @@ from tests.staging.test_large_dumps import stage_both_ways
 from tests.staging.test_protobuf_alone import SAME, Databases, assert_same_rows
 from tests.support.dump_sets import DATA
 
+pytestmark = pytest.mark.usefixtures("macros")
+
 EXACT = ("jaxlib-0.10.2-cpu", "tpu-jaxlib-0.10.0")
 ELIDED = "jaxlib-0.11.2-cpu"
 DERIVED = ("-buffer-assignment-values.txt", "-live-range.txt")

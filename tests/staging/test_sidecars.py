@@ -74,6 +74,7 @@ def test_modern_dumps_get_their_source_lines_from_the_hlo_text(dumps: Path, data
     ) == [(0,)]
 
 
+@pytest.mark.usefixtures("macros")
 def test_the_stack_of_a_value_is_a_macro(dumps: Path, database: Path) -> None:
     """stack_of gives a value's Python stack, outermost frame first, and ends at its source line."""
     load(database, dumps)
