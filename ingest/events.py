@@ -21,6 +21,7 @@ __all__ = [
     "SourceAway",
     "Unfinished",
     "WaitingForLock",
+    "WaitingForWorkers",
     "as_json_line",
 ]
 
@@ -46,6 +47,12 @@ class SourceAway(NamedTuple):
     """A watch could not look at a URL, and looks again."""
 
     message: str
+
+
+class WaitingForWorkers(NamedTuple):
+    """The cluster has no workers: none has joined it yet, or all are lost."""
+
+    scheduler: str
 
 
 class Planned(NamedTuple):
@@ -145,6 +152,7 @@ Event = (
     ImportStarted
     | WaitingForLock
     | SourceAway
+    | WaitingForWorkers
     | Planned
     | LeftOut
     | NothingFound

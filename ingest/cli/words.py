@@ -32,6 +32,7 @@ class Words:
             SourceAway,
             Unfinished,
             WaitingForLock,
+            WaitingForWorkers,
         )
 
         match event:
@@ -54,6 +55,8 @@ class Words:
             case WaitingForLock(database, pid, command, seconds) if not self._quiet:
                 holder = f"process {pid} ({command})" if pid else "another process"
                 say(f"waiting up to {seconds:g} s for {holder}, which holds {database}")
+            case WaitingForWorkers(scheduler) if not self._quiet:
+                say(f"waiting for workers: the cluster of {scheduler} has none")
 
     def what_is_kept(self) -> str:
         """Say what an import that ended early has loaded, or has left for the next one."""

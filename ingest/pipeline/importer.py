@@ -203,13 +203,15 @@ def import_dumps(
     return run.summary(time.monotonic() - started)
 
 
-def _cluster(scheduler: str | None, jobs: int) -> AbstractContextManager[Cluster | None]:
+def _cluster(
+    scheduler: str | None, jobs: int, emit: Callable[[Event], None]
+) -> AbstractContextManager[Cluster | None]:
     """Connect to a cluster, for as long as the block lasts; raises SchedulerError."""
     if scheduler is None:
         return nullcontext()
     from ingest.staging.cluster import Cluster  # 0.8 s, with Dask
 
-    return closing(Cluster(scheduler, jobs))
+    return closing(Cluster(scheduler, jobs, emit))
 
 
 class _Import:
@@ -302,7 +304,7 @@ class _Import:
             self._emit(set_rejected(problem))
         status = "ok"
         try:
-            with _cluster(scheduler if self._tasks else None, jobs) as cluster:
+            with _cluster(scheduler if self._tasks else None, jobs, self._emit) as cluster:
                 read_tasks(
                     self._tasks,
                     self._journal,

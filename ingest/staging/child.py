@@ -124,7 +124,7 @@ class Child:
         fn: Callable[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        is_wanted: Callable[[], bool] = lambda: True,
+        look: Callable[[Reading | None], bool] = lambda _: True,
     ) -> Answer:
         """Run a call in the process, and wait for what it comes to.
 
@@ -132,7 +132,7 @@ class Child:
             fn: what to call; it and the arguments are sent.
             args: for `fn`.
             kwargs: for `fn`.
-            is_wanted: asked each second; once it says no, the process is killed.
+            look: called each second with what is being read; once it returns False, the process is killed.
 
         Raises:
             WorkerLost: the process is gone; it can only be ended.
@@ -140,7 +140,7 @@ class Child:
         """
         try:
             self._pipe.send((fn, args, kwargs))
-            return self._await(is_wanted)
+            return self._await(look)
         except (EOFError, OSError):
             raise WorkerLost(self._reading(), overdue=False) from None
 
@@ -154,17 +154,17 @@ class Child:
         self._process.join()
         self._pipe.close()
 
-    def _await(self, is_wanted: Callable[[], bool]) -> Answer:
+    def _await(self, look: Callable[[Reading | None], bool]) -> Answer:
         waited = 0.0
         while not self._pipe.poll(_LOOK_SECONDS):
-            if not is_wanted():
+            at_hand = self._reading()
+            if not look(at_hand):
                 self._process.kill()
-                raise WorkerLost(None, overdue=False)
+                raise WorkerLost(at_hand, overdue=False)
             waited += _LOOK_SECONDS
             if waited < LIMIT_SECONDS:
                 continue
             # A call may have many dumps, each with a time of its own.
-            at_hand = self._reading()
             if at_hand is None or at_hand.seconds >= LIMIT_SECONDS:
                 self._process.kill()
                 raise WorkerLost(at_hand, overdue=True)

@@ -7,26 +7,38 @@ they do. One part at a time is fetched, written next to the others, and forgotte
 from __future__ import annotations
 
 import logging
+import math
 import os
 import pickle
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.display import display
 from ingest.dump.sets import ModuleCopy
 from ingest.errors import SchedulerError, SourceError
+from ingest.events import Event, WaitingForWorkers
 from ingest.source.archive import Packed, PackedFiles
 from ingest.source.local import source_of
 from ingest.source.source import PathIn
 from ingest.staging.at_hand import Reading
 from ingest.staging.child import WorkerLost
-from ingest.staging.on_cluster import VERSIONS, Delivery, Lost, Refusal, Unseen, dismiss, is_seen, stage_chunk
+from ingest.staging.on_cluster import (
+    TOPIC,
+    VERSIONS,
+    Delivery,
+    Lost,
+    Refusal,
+    Unseen,
+    dismiss,
+    is_seen,
+    stage_chunk,
+)
 from ingest.staging.parts import put_parts
 from ingest.staging.task import Staged, Task
 
@@ -41,6 +53,10 @@ INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'distributed>=20
 """As the extra `dask` has it, and into the environment of xbuf."""
 CONNECT_SECONDS: Final = 10
 CLOSE_SECONDS: Final = 5
+TRIALS: Final = 4
+"""Of a chunk that Dask gives up before a worker has begun with it: others were lost with their workers."""
+PATIENCE_SECONDS: Final = 10.0
+"""Without workers, before it is reported."""
 _COUNT_SECONDS: Final = 2.0
 """For which the number of workers is taken to be what it was."""
 
@@ -53,27 +69,52 @@ def require_distributed() -> None:
         raise SchedulerError(f"clusters are used by Dask, which is not installed: {INSTALL}")
 
 
+@dataclass(slots=True)
+class _Errand:
+    """A chunk that is under way."""
+
+    chunk: bytes
+    """Its tasks, pickled."""
+    part: str
+    future: Future[Staged]
+    is_checked: bool = False
+    """It is known that files of it are not there."""
+    trials: int = 0
+    begun: bool = False
+    """A worker has begun with it."""
+    place: str | None = None
+    """What that reported to be at hand last."""
+    is_lost: bool = False
+    """Another worker began with it, so the first one was lost."""
+    sent: Any = None
+    """The future of Dask."""
+
+
 class Cluster:
     """The workers of a cluster, to be used with `with`, again and again; `close` ends the connection.
 
     It is made and used by one thread.
     """
 
-    def __init__(self, scheduler: str, jobs: int) -> None:
+    def __init__(self, scheduler: str, jobs: int, emit: Callable[[Event], None] = lambda _: None) -> None:
         """Connect.
 
         Args:
             scheduler: its address, the path of a file of it (`.json`), or LOCAL.
             jobs: processes that stage for a cluster of this machine.
+            emit: called when there are no workers.
 
         Raises:
             SchedulerError: it does not answer.
         """
         require_distributed()
         self._name = scheduler
-        self._under_way: dict[Future[Staged], Any] = {}
-        """What was asked for, and the future of Dask by which it was."""
-        self._counted = (0.0, 0)
+        self._emit = emit
+        self._errands: dict[str, _Errand] = {}
+        """By their keys."""
+        self._width = 0
+        self._counted = -_COUNT_SECONDS
+        self._idle_since: float | None = None
         self._fetching = ThreadPoolExecutor(1)
         self._own: Any = None
         """The cluster, if it is of this machine."""
@@ -86,6 +127,7 @@ class Cluster:
                 f"{scheduler}: the scheduler cannot be reached: {error}; is it the address that"
                 " `dask scheduler` prints?"
             ) from error
+        self._client.subscribe_topic(TOPIC, self._hear)
 
     def _connect(self, scheduler: str, jobs: int) -> Client:
         from distributed import Client, LocalCluster  # 0.7 s
@@ -109,19 +151,26 @@ class Cluster:
     @property
     def width(self) -> int:
         """Chunks that the workers stage at the same time; 1 while there are none."""
-        moment, count = self._counted
-        if time.monotonic() - moment > _COUNT_SECONDS:
+        now = time.monotonic()
+        if now - self._counted >= _COUNT_SECONDS:
             try:
-                count = sum(self._client.nthreads().values())
+                self._width = sum(self._client.nthreads().values())
             except Exception as error:  # whatever the connection fails with
                 raise self._is_away() from error
-            self._counted = time.monotonic(), count
-        return max(count, 1)
+            self._counted = now
+            if self._width:
+                self._idle_since = None
+            elif self._idle_since is None:
+                self._idle_since = now
+            elif now - self._idle_since >= PATIENCE_SECONDS:
+                self._idle_since = math.inf  # once is enough
+                self._emit(WaitingForWorkers(self._name))
+        return max(self._width, 1)
 
     def stage(self, tasks: Sequence[Task], part: str) -> Future[Staged]:
         """Let the next worker that is free stage sets; the future raises as `_answer` and `_staged`."""
         future: Future[Staged] = Future()
-        self._send(future, [_with_module(task) for task in tasks], part, is_checked=False)
+        self._send(_Errand(pickle.dumps([_with_module(task) for task in tasks]), part, future))
         return future
 
     def revive(self) -> None:
@@ -146,37 +195,61 @@ class Cluster:
 
     def _stop(self) -> None:
         """Take back what is under way."""
-        under_way, self._under_way = self._under_way, {}
-        for future in under_way:
-            future.cancel()
-        if under_way:
-            self._client.cancel(list(under_way.values()))
+        errands, self._errands = list(self._errands.values()), {}
+        for errand in errands:
+            errand.future.cancel()
+        if errands:
+            self._client.cancel([errand.sent for errand in errands])
 
-    def _send(self, future: Future[Staged], tasks: list[Task], part: str, *, is_checked: bool) -> None:
-        chunk, key = pickle.dumps(tasks), f"xbuf-{token_hex(8)}"
-        sent = self._client.submit(stage_chunk, VERSIONS, chunk, is_checked, key=key, pure=False)
-        self._under_way[future] = sent
+    def _send(self, errand: _Errand) -> None:
+        key = f"xbuf-{token_hex(8)}"
+        errand.trials += 1
+        errand.begun, errand.place = False, None
+        self._errands[key] = errand
+        errand.sent = self._client.submit(
+            stage_chunk, VERSIONS, errand.chunk, errand.is_checked, key=key, pure=False
+        )
 
-        def fetch(done: Any) -> None:
-            if not future.cancelled():
-                self._fetching.submit(self._fetch, future, tasks, part, done)
+        def fetch(_: object) -> None:
+            if not errand.future.cancelled():
+                self._fetching.submit(self._fetch, key, errand)
 
-        sent.add_done_callback(fetch)
+        errand.sent.add_done_callback(fetch)
 
-    def _fetch(self, future: Future[Staged], tasks: list[Task], part: str, sent: Any) -> None:
+    def _hear(self, event: tuple[float, tuple[str, bytes | None]]) -> None:
+        """Note what a worker is at; called by the thread of the connection."""
+        key, place = event[1]
+        errand = self._errands.get(key)
+        if errand is None:  # of another import
+            return
+        if place is not None:
+            errand.place = os.fsdecode(place)
+        elif errand.place is not None:
+            # Dask gives it to another worker, and would give it to more, each of which may die of it.
+            errand.is_lost = True
+            self._fetching.submit(errand.sent.cancel)
+        errand.begun = True
+
+    def _fetch(self, key: str, errand: _Errand) -> None:
         """Let a future come to what a worker has answered; runs in the thread that fetches."""
+        from distributed import KilledWorker
+
         staged: Staged | BaseException
+        future = errand.future
+        self._errands.pop(key, None)
         try:
-            answer = self._answer(sent)
-            if isinstance(answer, Unseen) and not is_seen(answer.task):
-                # It was removed: the worker will find so, and say it as of any other.
+            answer = self._answer(errand)
+            is_gone = isinstance(answer, Unseen) and not is_seen(answer.task)
+            is_again = isinstance(answer, KilledWorker)
+            if is_gone or is_again:
+                # What was removed the worker will find so, and say it as of any other.
+                errand.is_checked |= is_gone
                 if not future.cancelled():
-                    self._send(future, tasks, part, is_checked=True)
+                    self._send(errand)
                 return
-            staged = self._staged(answer, part)
+            staged = self._staged(answer, errand.part)
         except Exception as error:
             staged = error
-        self._under_way.pop(future, None)
         if not future.set_running_or_notify_cancel():
             return
         if isinstance(staged, BaseException):
@@ -184,16 +257,26 @@ class Cluster:
         else:
             future.set_result(staged)
 
-    def _answer(self, sent: Any) -> Any:
-        """Return what a worker has answered; the cluster forgets it."""
+    def _answer(self, errand: _Errand) -> Any:
+        """Return what a worker has answered, which the cluster forgets; KilledWorker where none has begun.
+
+        Raises:
+            WorkerLost: it was lost.
+            SchedulerError: the cluster cannot do it.
+        """
         from distributed import CancelledError, KilledWorker
 
+        reading = None if errand.place is None else Reading(errand.place, 0.0)
         try:
-            return sent.result()
+            return errand.sent.result()
         except CancelledError as error:
+            if errand.is_lost:
+                raise WorkerLost(reading, overdue=False) from error
             raise self._is_away() from error
         except KilledWorker as error:
-            raise WorkerLost(None, overdue=False) from error
+            if errand.begun or errand.trials >= TRIALS:
+                raise WorkerLost(reading, overdue=False) from error
+            return error
         except Exception as error:
             raise SchedulerError(
                 f"{self._name}: the cluster cannot stage dumps ({type(error).__name__}: {error}); install"

@@ -6,6 +6,7 @@ too long, and nothing that staging needs is changed in the life of the worker. I
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 import socket
@@ -20,16 +21,19 @@ from typing import Final, NamedTuple
 
 from ingest.errors import SourceError
 from ingest.source.local import status_of
-from ingest.staging.at_hand import AtHand
+from ingest.staging.at_hand import AtHand, Reading
 from ingest.staging.child import IDLE_SECONDS, Child, WorkerLost
 from ingest.staging.parts import take_parts
 from ingest.staging.task import Staged, Task
 from ingest.version import VERSION
 
-__all__ = ["VERSIONS", "Delivery", "Lost", "Refusal", "Unseen", "dismiss", "is_seen", "stage_chunk"]
+__all__ = ["TOPIC", "VERSIONS", "Delivery", "Lost", "Refusal", "Unseen", "dismiss", "is_seen", "stage_chunk"]
 
 VERSIONS: Final = (f"xbuf {VERSION}", f"Python {sys.version_info.major}.{sys.version_info.minor}")
 """What must be the same where sets are found and where they are staged."""
+TOPIC: Final = "xbuf"
+"""Of the events by which workers report a chunk that they begin, (key, None), and what is at hand for more
+than a second, (key, place)."""
 _PART: Final = "part"
 
 
@@ -93,15 +97,22 @@ def stage_chunk(
         )
     worker = get_worker()
     key = worker.get_current_task()
+    reported: bytes | None = None
+    worker.log_event(TOPIC, (key, reported))
 
-    def is_wanted() -> bool:
+    def look(at_hand: Reading | None) -> bool:
+        """Report what is at hand, for when this worker dies as a whole; stop what nobody waits for."""
+        nonlocal reported
+        if at_hand is not None and (place := os.fsencode(at_hand.place)) != reported:
+            reported = place
+            worker.log_event(TOPIC, (key, place))
         task = worker.state.tasks.get(key)
         return task is not None and task.state != "cancelled"
 
     try:
         with _hand(worker.local_directory) as hand:
             part = str(hand.folder / _PART)
-            answer = hand.child.call(_stage, (chunk, part, is_checked), {}, is_wanted)
+            answer = hand.child.call(_stage, (chunk, part, is_checked), {}, look)
             if not answer.is_value:
                 raise answer.value
             outcome: Staged | Task = answer.value
@@ -166,7 +177,7 @@ class _Hand:
 
     def end(self) -> None:
         self.child.end()
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)  # a worker that ends has removed it
 
 
 _idle: Final[list[_Hand]] = []

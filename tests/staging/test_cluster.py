@@ -31,7 +31,7 @@ from ingest.staging.parts import Parts, is_whole, put_parts
 from ingest.staging.task import Task
 from tests.support.content import differences
 from tests.support.dump_sets import DATA
-from tests.support.poison import Poison, limit_seconds
+from tests.support.poison import Poison
 
 pytestmark = [
     pytest.mark.slow,
@@ -117,19 +117,13 @@ def test_the_rows_are_those_of_the_local_pool(scheduler: str, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("chunks")
-@pytest.mark.parametrize("how", ["kills"])
+@pytest.mark.parametrize("how", ["kills", "kills-worker"])
 def test_a_poisoned_dump_is_rejected_and_the_others_load(
     how: str, scheduler: str, dumps: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it kills the process that reads it, that and the worker of the cluster, or takes too long."""
+    """Whether it kills the process that reads it, or that and the worker of the cluster, as a container does."""
     poison(monkeypatch, how, tmp_path / "note")
-    with Client(scheduler, set_as_default=False) as client:
-        before = client.run(limit_seconds, 1.0) if how == "hangs" else {}
-        try:
-            summary = import_dumps([dumps], database, scheduler=scheduler)
-        finally:
-            for seconds in before.values():
-                client.run(limit_seconds, seconds)
+    summary = import_dumps([dumps], database, scheduler=scheduler)
     assert outcome(summary) == ("rejects", 4, ["worker-lost"])
     assert runs(database) == 4
 

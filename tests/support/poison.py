@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import ingest.staging.child as child_module
 from ingest.source.local import LocalFiles
 from ingest.source.source import OpenFile, Status
 
@@ -36,13 +35,8 @@ class Poison(LocalFiles):
         elif self.how == "kills":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.how == "kills-worker" or is_first:
+            time.sleep(3)  # it is reported after one
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(600)  # it ends with its parent
         return super().open(path, found)
 
-
-def limit_seconds(seconds: float) -> float:
-    """Change the limit for one dump in this process; return what it was."""
-    before = child_module.LIMIT_SECONDS
-    child_module.LIMIT_SECONDS = seconds  # type: ignore[misc]
-    return before
