@@ -116,11 +116,14 @@ class Cluster:
         self._counted = -_COUNT_SECONDS
         self._idle_since: float | None = None
         self._fetching = ThreadPoolExecutor(1)
+        self._log = logging.getLogger("distributed.client")
+        self._log_level = self._log.level
         self._own: Any = None
         """The cluster, if it is of this machine."""
         self._client: Any = None
         try:
             self._client = self._connect(scheduler, jobs)
+            self._log.setLevel(logging.CRITICAL)  # what it logs at ERROR is reported in words of ours
         except (OSError, ValueError) as error:
             self.close()
             raise SchedulerError(
@@ -184,6 +187,7 @@ class Cluster:
                 one.close(timeout=CLOSE_SECONDS)
         if self._own is not None:
             dismiss()
+        self._log.setLevel(self._log_level)
         self._fetching.shutdown()  # without a connection nothing is waited for
 
     def __enter__(self) -> Cluster:
@@ -232,33 +236,24 @@ class Cluster:
 
     def _fetch(self, key: str, errand: _Errand) -> None:
         """Let a future come to what a worker has answered; runs in the thread that fetches."""
-        from distributed import KilledWorker
-
-        staged: Staged | BaseException
+        staged: Staged | Exception | None
         future = errand.future
         self._errands.pop(key, None)
         try:
-            answer = self._answer(errand)
-            is_gone = isinstance(answer, Unseen) and not is_seen(answer.task)
-            is_again = isinstance(answer, KilledWorker)
-            if is_gone or is_again:
-                # What was removed the worker will find so, and say it as of any other.
-                errand.is_checked |= is_gone
-                if not future.cancelled():
-                    self._send(errand)
-                return
-            staged = self._staged(answer, errand.part)
+            staged = self._staged(self._answer(errand), errand)
         except Exception as error:
             staged = error
-        if not future.set_running_or_notify_cancel():
-            return
-        if isinstance(staged, BaseException):
-            future.set_exception(staged)
-        else:
-            future.set_result(staged)
+        if staged is None:
+            if not future.cancelled():
+                self._send(errand)
+        elif future.set_running_or_notify_cancel():
+            if isinstance(staged, Exception):
+                future.set_exception(staged)
+            else:
+                future.set_result(staged)
 
     def _answer(self, errand: _Errand) -> Any:
-        """Return what a worker has answered, which the cluster forgets; KilledWorker where none has begun.
+        """Return what a worker has answered, which the cluster forgets; None where none has begun.
 
         Raises:
             WorkerLost: it was lost.
@@ -276,15 +271,15 @@ class Cluster:
         except KilledWorker as error:
             if errand.begun or errand.trials >= TRIALS:
                 raise WorkerLost(reading, overdue=False) from error
-            return error
+            return None
         except Exception as error:
             raise SchedulerError(
                 f"{self._name}: the cluster cannot stage dumps ({type(error).__name__}: {error}); install"
                 f" {' and '.join(VERSIONS)} where its scheduler and workers run"
             ) from error
 
-    def _staged(self, answer: Any, part: str) -> Staged:
-        """Put parts where they belong.
+    def _staged(self, answer: Any, errand: _Errand) -> Staged | None:
+        """Put parts where they belong; return None where the chunk is to be staged again.
 
         Raises:
             WorkerLost: the process that read the chunk was lost.
@@ -293,12 +288,17 @@ class Cluster:
             OSError: the staging folder cannot be written.
         """
         match answer:
+            case None:
+                return None
             case Delivery(staged, parts):
-                put_parts(part, parts)
-                return replace(staged, part=part if parts else None)
+                put_parts(errand.part, parts)
+                return replace(staged, part=errand.part if parts else None)
             case Lost(place, seconds, overdue):
                 raise WorkerLost(Reading(place, seconds) if place else None, overdue=overdue)
             case Unseen(host, task):
+                if not is_seen(task):  # it was removed: the worker finds so then, and says it as of any other
+                    errand.is_checked = True
+                    return None
                 path = display(task.dump_set.path(task.dump_set.members[0]))
                 raise SchedulerError(
                     f"{path}: is there, but not for the worker on {host}; let all workers see the dumps at"

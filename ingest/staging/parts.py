@@ -117,7 +117,8 @@ def put_parts(part: str, parts: Mapping[str, Mapping[str, bytes]]) -> None:
                 file.write(content)
         if not is_whole(unnamed):
             raise OSError(errno.EIO, "was damaged on its way", unnamed)
-        os.rename(unnamed, part + more)
+    for more in parts:
+        os.rename(f"{part}{more}.tmp", part + more)
 
 
 def _of_attempt(part: str) -> list[str]:

@@ -121,7 +121,7 @@ def test_the_rows_are_those_of_the_local_pool(scheduler: str, tmp_path: Path) ->
 def test_a_poisoned_dump_is_rejected_and_the_others_load(
     how: str, scheduler: str, dumps: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it kills the process that reads it, or that and the worker of the cluster, as a container does."""
+    """Whether it kills the process that reads it, or that and the worker of the cluster, as containers do."""
     poison(monkeypatch, how, tmp_path / "note")
     summary = import_dumps([dumps], database, scheduler=scheduler)
     assert outcome(summary) == ("rejects", 4, ["worker-lost"])
