@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "export": ("ingest.cli.export:export", "Write runs as Parquet, one folder a table."),
     "import-export": ("ingest.cli.export:import_export", "Load what export wrote."),
     "db": ("ingest.cli.db:db", "Upgrade, inspect and compact a database."),
+    "lake": ("ingest.cli.lake:lake", "Make a lake, compact it, check it."),
 }
 """Commands by name: where each is, and its line in the list."""
 

@@ -28,6 +28,7 @@ __all__ = [
     "DataFile",
     "attach",
     "files_with",
+    "listed",
     "number_of",
     "quoted",
     "read_files",
@@ -122,7 +123,7 @@ def removal_of(table: DeltaTable, paths: Iterable[str]) -> list[RemoveAction]:
     """Return the actions that make files of a table count no more."""
     from deltalake.transaction import RemoveAction
 
-    sizes = dict(_listed(table))
+    sizes = dict(listed(table))
     now = time.time_ns() // 1_000_000
     return [RemoveAction(path, True, now, sizes[path], {}) for path in paths]
 
@@ -140,7 +141,7 @@ def attach(
         view: name of the view.
     """
     view = view or name
-    paths = [path for path, _ in _listed(table)]
+    paths = [path for path, _ in listed(table)]
     if not paths:
         columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in as_in_lake(name).items())
         source = f"(SELECT {columns} WHERE false)"
@@ -206,7 +207,7 @@ def unnested(table: str, rows: Sequence[Mapping[str, Any]]) -> str:
     return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"
 
 
-def _listed(table: DeltaTable) -> list[tuple[str, int]]:
+def listed(table: DeltaTable) -> list[tuple[str, int]]:
     """Return name and size of each file that counts."""
     actions = table.get_add_actions(flatten=True)
     paths, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()

@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import duckdb
+
 from ingest.errors import DatabaseError
 from ingest.lake.create import require_head
 from ingest.lake.store import Lake, in_words
@@ -31,6 +33,7 @@ _BATCH: Final = "batch-{}"
 _IN_TURN: Final = "in-turn"
 _NUMBERS: Final = "batches"
 _TRIALS: Final = 100
+_READINGS: Final = 3
 _PAUSE_SECONDS: Final = 0.02
 _LONGEST_SECONDS: Final = 1.0
 
@@ -101,7 +104,15 @@ def _in_turn(lake: Lake, name: str, counter: str, work_out: Callable[[DeltaTable
     for trial in range(_TRIALS):
         table = lake.table(name)
         turn = (table.transaction_version(counter) or 0) + 1
-        change = work_out(table)
+        try:
+            change = work_out(table)
+        except (duckdb.IOException, OSError) as error:
+            # A file that this version names has gone: others wrote it anew, and a vacuum kept nothing.
+            if trial == _READINGS - 1:
+                with in_words(lake, name):
+                    raise error
+            _pause(trial)
+            continue
         if change is None or _commit(lake, name, table, change, (counter, turn)):
             return turn
         _pause(trial)

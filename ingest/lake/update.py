@@ -15,7 +15,7 @@ from ingest.database.tables import types_of
 from ingest.lake.commit import connect
 from ingest.lake.files import attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
-from ingest.lake.transactions import Change, add_once, change_in_turn, take_number
+from ingest.lake.transactions import Change, change_in_turn, take_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -107,7 +107,8 @@ def add_imports(
         if rejected:
             file = write_file(connection, lake, "rejects", None, unnested("rejects", rejected), scratch)
             assert file is not None
-            add_once(lake, "rejects", first, [file.added()])
+            change = Change([file.added()])
+            change_in_turn(lake, "rejects", lambda table: change)
 
 
 def _replace(lake: Lake, name: str, runs: set[int], query: Any) -> None:

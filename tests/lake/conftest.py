@@ -15,7 +15,7 @@ from ingest.lake.reading import open_to_read
 from ingest.lake.store import Lake
 from ingest.lake.transfer import export_lake, import_database
 from tests.support.dump_sets import DATA
-from tests.support.lakes import in_process, stage
+from tests.support.lakes import Content, in_process, load, stage, visible
 from tests.support.once import made_once
 
 TWO_RUNS = DATA / "dumps" / "gpu-h100-multiheap"
@@ -92,3 +92,28 @@ def in_file(exported_file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The file with the same runs, open."""
     with open_database(exported_file, read_only=True) as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def lesser_part(tmp_path_factory: pytest.TempPathFactory, part: str) -> str:
+    """The same dumps before their live ranges were written, at the same place."""
+    folder = tmp_path_factory.mktemp("lesser")
+    dumps = Path(part).parent / "dumps"
+    aside = [path.rename(folder / path.name) for path in dumps.glob("*live-range.txt")]
+    try:
+        return stage(dumps, folder / "part")
+    finally:
+        for path in aside:
+            path.rename(dumps / path.name)
+
+
+@pytest.fixture(scope="session")
+def whole(empty_lake: Path, part: str, tmp_path_factory: pytest.TempPathFactory) -> Content:
+    """What is visible of two runs with a label, after nothing special."""
+    lake = Lake(str(shutil.copytree(empty_lake, tmp_path_factory.mktemp("whole") / "lake")), True)
+
+    def content() -> Content:
+        load(lake, part, team="a")
+        return visible(lake)
+
+    return in_process(content)

@@ -10,8 +10,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import ingest.lake.batch as batch_module
-import ingest.lake.transactions as transactions
 from ingest.database.ddl import creation
 from ingest.database.revision import HEAD
 from ingest.lake.batch import Abandoned, Batch, abandon, open_batches, publish
@@ -21,7 +19,7 @@ from ingest.lake.layout import RUNS_A_BATCH, TABLES_OF_RUNS
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
 from ingest.pipeline.load import load_parts
-from tests.support.lakes import begin, die, end, in_process, load, stage, visible
+from tests.support.lakes import Content, begin, end, in_process, load, stage, steps, visible
 
 
 def in_lake(lake: Lake, query: str, *tables: str) -> list[tuple[object, ...]]:
@@ -69,51 +67,6 @@ def test_the_same_part_twice_is_one(lake: Lake, part: str) -> None:
     assert in_lake(lake, "SELECT count(*) FROM values", "values") == in_lake(
         lake, "SELECT count(*) FROM values JOIN runs USING (run_id)", "values", "runs"
     )
-
-
-def steps(number: int, moment: str) -> Callable[[], None]:
-    """Kill the process that calls this at a step: before or after the commit or put of that number."""
-
-    def arm() -> None:
-        taken = 0
-
-        def killing(real: Callable[..., object]) -> Callable[..., object]:
-            def step(*arguments: object) -> object:
-                nonlocal taken
-                taken += 1
-                if taken == number and moment == "before":
-                    die()
-                result = real(*arguments)
-                if taken == number and moment == "after":
-                    die()
-                return result
-
-            return step
-
-        vars(transactions)["_commit"] = killing(transactions._commit)
-        import ingest.lake.commit as commit_module
-        import ingest.lake.load as load_module
-
-        vars(load_module)["publish"] = killing(batch_module.publish)
-        vars(commit_module)["remove_batch"] = killing(batch_module.remove_batch)
-
-    return arm
-
-
-Content = dict[str, Counter[tuple[str, ...]]]
-
-
-@pytest.fixture(scope="module")
-def whole(empty_lake: Path, part: str, tmp_path_factory: pytest.TempPathFactory) -> Content:
-    """What is visible of two runs with a label, after nothing special."""
-    root = shutil.copytree(empty_lake, tmp_path_factory.mktemp("whole") / "lake")
-    lake = Lake(str(root), True)
-
-    def content() -> Content:
-        load(lake, part, team="a")
-        return visible(lake)
-
-    return in_process(content)
 
 
 def survive_a_kill(lake: Lake, part: str, whole: Content, arm: Callable[[], None]) -> int:
@@ -189,19 +142,6 @@ def test_the_race_for_the_same_dumps(lake: Lake, part: str, whole: Content) -> N
     assert in_process(visible, lake) == whole
     [row] = in_lake(lake, "SELECT count(DISTINCT import_id), sum(loaded) FROM imports", "imports")
     assert row == (12, 2)
-
-
-@pytest.fixture(scope="module")
-def lesser_part(tmp_path_factory: pytest.TempPathFactory, part: str) -> str:
-    """The same dumps before their live ranges were written, at the same place."""
-    folder = tmp_path_factory.mktemp("lesser")
-    dumps = Path(part).parent / "dumps"
-    aside = [path.rename(folder / path.name) for path in dumps.glob("*live-range.txt")]
-    try:
-        return stage(dumps, folder / "part")
-    finally:
-        for path in aside:
-            path.rename(dumps / path.name)
 
 
 def test_a_set_that_gains_files_takes_the_place_of_its_run(

@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import ingest.lake.batch as batch_module
+import ingest.lake.commit as commit_module
+import ingest.lake.load as load_module
+import ingest.lake.transactions as transactions
 from ingest.dump.find import discover
 from ingest.lake.commit import connect
 from ingest.lake.files import attach
@@ -21,6 +25,9 @@ from ingest.staging.stage import stage_sets
 from ingest.staging.task import Task
 
 _T = TypeVar("_T")
+
+Content = dict[str, Counter[tuple[str, ...]]]
+"""Rows by table, as texts."""
 
 ROW = {
     "started_at": "2026-01-01 00:00:00",
@@ -81,12 +88,38 @@ def load(lake: Lake, part: str, *, replace: bool = False, **labels: str) -> Load
     return load_batch(lake, [part], ROW, labels_of=lambda directory, stem: labels, replace=replace)
 
 
-def visible(lake: Lake) -> dict[str, Counter[tuple[str, ...]]]:
+def steps(number: int, moment: str) -> Callable[[], None]:
+    """Kill the process that calls this at a step: before or after the commit or put of that number."""
+
+    def arm() -> None:
+        taken = 0
+
+        def killing(real: Callable[..., object]) -> Callable[..., object]:
+            def step(*arguments: object) -> object:
+                nonlocal taken
+                taken += 1
+                if taken == number and moment == "before":
+                    die()
+                result = real(*arguments)
+                if taken == number and moment == "after":
+                    die()
+                return result
+
+            return step
+
+        vars(transactions)["_commit"] = killing(transactions._commit)
+        vars(load_module)["publish"] = killing(batch_module.publish)
+        vars(commit_module)["remove_batch"] = killing(batch_module.remove_batch)
+
+    return arm
+
+
+def visible(lake: Lake) -> Content:
     """Return the rows that count of each table, with the stem of their run in place of its number.
 
     To be called in a process of its own. When a run was loaded, and by which import, is left out.
     """
-    found: dict[str, Counter[tuple[str, ...]]] = {}
+    found: Content = {}
     with connect() as connection:
         for name in ("runs", *(one for one in LAKE_TABLES if one != "runs")):
             attach(connection, lake, name, lake.table(name))
@@ -98,6 +131,17 @@ def visible(lake: Lake) -> dict[str, Counter[tuple[str, ...]]]:
             ).fetchall()
             found[name] = Counter(tuple(map(repr, row)) for row in rows)
     return found
+
+
+def stored(lake: Lake) -> dict[str, int]:
+    """Return how many rows tables of runs have, with those that do not count; in a process of its own."""
+    with connect() as connection:
+        for name in ("runs", *TABLES_OF_RUNS):
+            attach(connection, lake, name, lake.table(name))
+        return {
+            name: len(connection.execute(f"SELECT 1 FROM {_quoted(name)}").fetchall())
+            for name in ("runs", *TABLES_OF_RUNS)
+        }
 
 
 def _quoted(name: str) -> str:
