@@ -144,7 +144,8 @@ class Batch:
                 flags.is_thread_local,
             )
             known = facts.get(header.allocation, (None, None))
-            holds = _UNKNOWN if held is None else _held_by(header, held)
+            holds = _UNKNOWN if held is None else held[header.allocation]
+            holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
             donation = donated.get(header.allocation, NO_DONATION)
             rows.append((header.allocation, header.size, *flags[:10], kind, *known, *holds, *donation))
         self._extend("allocations", run_no, rows)
@@ -361,7 +362,7 @@ class Batch:
             number = flags.parameter_number
             if number is None and not flags.maybe_live_out:
                 continue
-            holds = _held_by(header, held)
+            holds = held[header.allocation]
             value = holds.live_out_value_id if number is None else holds.parameter_value_id
             if value is None:
                 continue
@@ -420,13 +421,6 @@ def parameter_ids(
         if is_parameter:
             found.append(id_)
     return found
-
-
-def _held_by(header: Header, held: Sequence[Occupancy]) -> Occupancy:
-    flags = header.attributes
-    return held[header.allocation].of(
-        is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out
-    )
 
 
 def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from itertools import islice
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.dump.headers import Header
@@ -70,9 +70,12 @@ class Prints:
                 print_ = known[key] = _hash(shape, index or "{}", opcode or "", stem)
             prints.append(print_)
         if uses:
-            of_uses = iter(self._of_uses(uses))
-            counted = (1 + sum(islice(of_uses, count)) for count in use_counts)
-            prints = [one * more & _MASK for one, more in zip(prints, counted, strict=True)]
+            sums = list(accumulate(self._of_uses(uses), initial=0))
+            until = [sums[place] for place in accumulate(use_counts, initial=0)]
+            prints = [
+                print_ * (1 + after - before) & _MASK
+                for print_, (before, after) in zip(prints, pairwise(until), strict=True)
+            ]
         return array("Q", prints)
 
     def _of_uses(self, uses: Sequence[tuple[str, str, str]]) -> Iterable[int]:
