@@ -27,25 +27,27 @@
 -- column module VARCHAR: module of the run
 PREPARE longest_lived AS
 WITH longest AS MATERIALIZED (
-    -- The ranking is made of numbers: texts and uses are looked up for the rows shown only.
+    -- Texts and uses are looked up for the rows shown.
     SELECT
-        v.run_id, v.value_id, r.module, r.schedule_length, a.maybe_live_out, g.start_time, g.end_time,
+        g.run_id, g.value_id, r.module, r.schedule_length, g.start_time, g.end_time,
         g.end_time - g.start_time + 1 AS slots,
-        v.size_bytes::DOUBLE * (g.end_time - g.start_time + 1) AS product
+        g.value_bytes::DOUBLE * (g.end_time - g.start_time + 1) AS product
     FROM selected_runs($run, $label, $module) AS r
     JOIN ranges AS g ON g.run_id = r.run_id
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
-    WHERE v.size_bytes >= $min_bytes
-      AND coalesce(v.opcode, '') NOT IN ('parameter', 'constant')
-      AND (a.parameter_number IS NULL OR $donated)
-      AND NOT a.is_constant
-    ORDER BY product DESC, v.run_id, v.value_id
+    WHERE (g.role = 'result' OR (g.role = 'donated' AND $donated))
+      AND g.value_bytes >= $min_bytes
+    ORDER BY product DESC, g.run_id, g.value_id
     LIMIT $top
+),
+shown AS MATERIALIZED (
+    SELECT l.*, v.* EXCLUDE (run_id, value_id), a.maybe_live_out
+    FROM longest AS l
+    JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+    JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 ),
 last_uses AS (
     SELECT l.run_id, l.value_id, arg_max(u.instruction, (s.time, u.position)) AS instruction
-    FROM longest AS l
+    FROM shown AS l
     JOIN uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
     JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction AND s.time <= l.end_time
     WHERE NOT (l.maybe_live_out AND l.end_time >= l.schedule_length)
@@ -53,21 +55,20 @@ last_uses AS (
 )
 SELECT
     l.run_id,
-    v.size_bytes,
+    l.size_bytes,
     l.slots,
-    value_name(v.instruction, v.shape_index) AS "value",
+    value_name(l.instruction, l.shape_index) AS "value",
     u.instruction AS last_use,
-    source_text(v.source_file, v.source_line, v.source_via) AS source,
-    v.op_name,
-    v.shape,
+    source_text(l.source_file, l.source_line, l.source_via) AS source,
+    l.op_name,
+    l.shape,
     100.0 * l.slots / nullif(l.schedule_length + 1, 0) AS percent,
     l.maybe_live_out AS live_out,
     l.start_time,
     l.end_time,
-    v.opcode,
+    l.opcode,
     l.module
-FROM longest AS l
-JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
+FROM shown AS l
 LEFT JOIN last_uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
 ORDER BY l.product DESC, l.run_id, l.value_id;
 

@@ -392,6 +392,15 @@ _table(
         "Its bytes that count at the run's peak (runs.peak_time); they add up to runs.peak_bytes. NULL "
         "where it is not live there.",
     ),
+    Column(
+        "value_bytes", "BIGINT", "Allocated size of the value (values.size_bytes), bytes; NULL without one."
+    ),
+    Column(
+        "role",
+        "VARCHAR",
+        "What the value is to the program: parameter, constant, donated (made in the memory of an entry "
+        "parameter) or result (made in other memory); NULL without a value.",
+    ),
 )
 _table(
     "schedule",

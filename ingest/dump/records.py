@@ -21,6 +21,16 @@ def allocation_kind(is_parameter: bool, live_out: bool, constant: bool, thread_l
     return "thread-local" if thread_local else "temp"
 
 
+def role_within(is_parameter: bool, constant: bool) -> str:
+    """Return what a value is to the program that an allocation holds, unless a parameter defines it.
+
+    Constants lie in allocations of their own.
+    """
+    if constant:
+        return "constant"
+    return "donated" if is_parameter else "result"
+
+
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """One BufferAllocation: its header line."""

@@ -116,6 +116,7 @@ class ArrowColumns:
         self._printed_ids = array("q")
         """Of values that are written in another order than that of their ids."""
         self._colors = array("q")
+        self._roles: list[str] = []
         self._ranges: pa.Table | None = None
         self._range_rows: pa.Array | None = None
 
@@ -243,8 +244,8 @@ class ArrowColumns:
             batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))
         held = HeldInAllocations(self._occupancies(), self._types, self._sidecars.declared_donations())
         complete_allocations(self._where.directory, held)
-        self._values = None
         self._write_ranges()
+        self._values = None
         if self._comparison is not None:
             dump.notices += notices_of(self._comparison, self._paths["proto"])
         batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
@@ -368,10 +369,12 @@ class ArrowColumns:
         return found
 
     def _write_ranges(self) -> None:
-        dump, table, rows = self._dump, self._ranges, self._range_rows
-        if dump.liveness is None or table is None or rows is None:
+        dump, table, rows, values = self._dump, self._ranges, self._range_rows, self._values
+        if dump.liveness is None or table is None or rows is None or values is None:
             return
         ids = pa.array(self._ids)
+        within = np.array(self._roles, object)
+        parameters = np.asarray(self._parameters, np.int64)
         counted = 0
         matcher = PeakMatcher(dump.peak)
         for start in range(0, len(table), _ROWS_AT_ONCE):
@@ -383,12 +386,19 @@ class ArrowColumns:
             until = counted + int(is_present.sum())
             shares = [spread(column[counted:until], is_present) for column in dump.liveness.shares()]
             counted = until
+            present = some.drop_null()
+            owners = values["allocation"].take(present).to_numpy()
+            roles = np.full(len(some), None, object)
+            roles[is_present] = np.where(
+                np.isin(ids.take(present).to_numpy(), parameters), "parameter", within[owners]
+            )
             batch.add_ranges(
                 where.run_no,
                 ids.take(some).to_pylist(),
                 columns,
                 matcher.match(*columns),
                 shares,
+                (values["size"].take(some).to_pylist(), roles.tolist()),
             )
             self.rows += where.write(batch)
 
@@ -419,6 +429,7 @@ class ArrowColumns:
     def _take(self, piece: StagedPiece, where: Where) -> None:
         self.rows += piece.rows
         self._colors.extend(piece.colors)
+        self._roles += piece.roles
         self._parameters.extend(piece.parameters)
         self._print += piece.print
         self._prints.extend(piece.prints)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -23,7 +23,7 @@ from ingest.dump.headers import Header
 from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
 from ingest.dump.parse import ParsedDump
-from ingest.dump.records import Notice, allocation_kind
+from ingest.dump.records import Notice, allocation_kind, role_within
 from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
@@ -85,7 +85,8 @@ class Batch:
     def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
         """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
         starts, ends = _slots(dump)
-        held = _occupancies(dump, sidecars.sources, ends)
+        parameters = _parameters(dump, sidecars.sources)
+        held = _occupancies(dump, parameters, ends)
         donated = donations(self._held(dump, held, sidecars.declared_donations()))
         self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
         if dump.intervals is not None and dump.liveness is not None:
@@ -112,7 +113,8 @@ class Batch:
             ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
             columns = tuple(zip(*dump.ranges, strict=True))
             shares = [_spread(column, ids) for column in dump.liveness.shares()]
-            self.add_ranges(run_no, ids, columns, PeakMatcher(dump.peak).match(*columns), shares)
+            match = PeakMatcher(dump.peak).match(*columns)
+            self.add_ranges(run_no, ids, columns, match, shares, _sizes_and_roles(dump, parameters))
         if dump.tree is not None:
             self.add_tree(run_no, dump.tree)
         self.add_notices(run_no, dump.notices)
@@ -307,6 +309,7 @@ class Batch:
         ranges: Sequence[Sequence[Any]],
         peak: PeakMatch,
         shares: Sequence[Sequence[int | None]],
+        values: Sequence[Sequence[Any]],
     ) -> None:
         """Add live ranges.
 
@@ -316,9 +319,11 @@ class Batch:
             ranges: the columns instruction, index, start and end.
             peak: what the peak list says of each.
             shares: those of `Liveness.shares`, None without a value and for `NOT_LIVE`.
+            values: size and role of the value of each, None without one.
         """
         handover, *others = shares
-        for column, more in zip(self.rows["ranges"], (ids, *ranges, handover, *peak, *others), strict=True):
+        columns = (ids, *ranges, handover, *peak, *others, *values)
+        for column, more in zip(self.rows["ranges"], columns, strict=True):
             column += more
         self._count("ranges", run_no, len(ids))
 
@@ -432,10 +437,27 @@ def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
     return starts, ends
 
 
-def _occupancies(dump: ParsedDump, sources: Mapping[str, Source], ends: Sequence[int]) -> list[Occupancy]:
+def _parameters(dump: ParsedDump, sources: Mapping[str, Source]) -> set[int]:
     names = [name for _, name, _, _, _, _, _, _ in dump.values]
-    parameters = parameter_ids(dump.ids, names, dump.used, sources)
-    placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, set(parameters))
+    return set(parameter_ids(dump.ids, names, dump.used, sources))
+
+
+def _sizes_and_roles(
+    dump: ParsedDump, parameters: Collection[int]
+) -> tuple[list[int | None], list[str | None]]:
+    """Return size and role of the value of each live range, None without one."""
+    flags = (header.attributes for header in dump.headers)
+    within = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
+    sizes: list[int | None] = [None if row < 0 else dump.sizes[row] for row in dump.range_values]
+    roles = [
+        None if row < 0 else "parameter" if dump.ids[row] in parameters else within[dump.allocation_of[row]]
+        for row in dump.range_values
+    ]
+    return sizes, roles
+
+
+def _occupancies(dump: ParsedDump, parameters: Collection[int], ends: Sequence[int]) -> list[Occupancy]:
+    placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, parameters)
     return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
 
 

@@ -31,6 +31,7 @@ from ingest.dump.pieces import (
     scan_range_piece,
     scan_used_piece,
 )
+from ingest.dump.records import role_within
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.donation_columns import HeldColumns, fitting_values
 from ingest.liveness.donations import status_of
@@ -80,6 +81,8 @@ class StagedPiece(NamedTuple):
     """Of TF 1.15, whose allocations print positions and uses."""
     colors: array[int] = array("q")
     """Memory spaces of the allocations."""
+    roles: Sequence[str] = ()
+    """Of the allocations, see `role_within`."""
     headers: Sequence[Header] = ()
     """The allocations, where they were asked for."""
     print: int = 0
@@ -106,10 +109,12 @@ def stage_allocation_piece(
     batch = Batch()
     batch.add_allocations(where.run_no, piece.headers, facts, None, {})
     rows = where.write(batch)
-    colors = array("q", (header.attributes.color for header in piece.headers))
+    flags = [header.attributes for header in piece.headers]
+    colors = array("q", (one.color for one in flags))
+    roles = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
     headers = piece.headers if keeps_headers else ()
     print_ = batch.allocation_prints(piece.headers) if with_digest else 0
-    return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, headers, print_)
+    return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, roles, headers, print_)
 
 
 class HeldInAllocations(NamedTuple):

@@ -358,6 +358,16 @@ def upgrade() -> None:
             sa.BigInteger(),
             "Its bytes that count at the run's peak (runs.peak_time); they add up to runs.peak_bytes. NULL where it is not live there.",
         ),
+        column(
+            "value_bytes",
+            sa.BigInteger(),
+            "Allocated size of the value (values.size_bytes), bytes; NULL without one.",
+        ),
+        column(
+            "role",
+            sa.String(),
+            "What the value is to the program: parameter, constant, donated (made in the memory of an entry parameter) or result (made in other memory); NULL without a value.",
+        ),
         comment="One row for each live range.",
     )
     op.create_table(

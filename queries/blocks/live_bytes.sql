@@ -15,9 +15,9 @@ FROM (
         SELECT
             g.run_id,
             unnest([g.start_time, g.end_time + 1]) AS time,
-            unnest([g.gained_bytes, g.handover_bytes - v.size_bytes]) AS bytes
+            unnest([g.gained_bytes, g.handover_bytes - g.value_bytes]) AS bytes
         FROM ranges AS g
-        JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+        WHERE g.value_id IS NOT NULL
     ) AS e
     GROUP BY e.run_id, e.time
 ) AS c;

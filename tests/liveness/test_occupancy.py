@@ -177,6 +177,28 @@ def test_parameters_are_known_by_their_text_or_by_the_module(
     assert parameter_ids([4], ["p.1"], used, sources) == ([4] if expected else [])
 
 
+def test_live_ranges_repeat_what_their_values_are(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """Size and role: questions about lifetimes read no other table."""
+    differing = demonstration.execute(
+        """
+        SELECT g.run_id, g.value_id
+        FROM ranges AS g
+        LEFT JOIN "values" AS v USING (run_id, value_id)
+        LEFT JOIN allocations AS a USING (run_id, allocation_index)
+        WHERE g.value_bytes IS DISTINCT FROM v.size_bytes
+           OR g.role IS DISTINCT FROM CASE
+                WHEN v.value_id IS NULL THEN NULL
+                WHEN v.opcode = 'parameter' THEN 'parameter'
+                WHEN v.opcode = 'constant' OR a.is_constant THEN 'constant'
+                WHEN a.parameter_number IS NOT NULL THEN 'donated'
+                ELSE 'result' END
+        """
+    ).fetchall()
+    assert differing == []
+    roles = demonstration.execute("SELECT DISTINCT role FROM ranges ORDER BY 1").fetchall()
+    assert {"constant", "donated", "parameter", "result"} <= {role for (role,) in roles}
+
+
 def test_what_is_stored_is_what_the_rows_give(demonstration: duckdb.DuckDBPyConnection) -> None:
     """Over dumps of many releases, with and without ranges: by the rows of values and ranges."""
     differing = demonstration.execute(

@@ -200,6 +200,7 @@ def insert_live(
     live: tuple[int, int],
     *,
     handover_bytes: int = 0,
+    role: str = "result",
     **columns: object,
 ) -> None:
     """Insert a value with its live range, both slots included."""
@@ -207,7 +208,7 @@ def insert_live(
     insert(
         connection, "ranges", run_id=1, value_id=value_id, instruction=instruction,
         shape_index=columns.get("shape_index", "{}"), start_time=live[0], end_time=live[1],
-        handover_bytes=handover_bytes,
+        handover_bytes=handover_bytes, value_bytes=columns.get("size_bytes", 8), role=role,
     )  # fmt: skip
 
 
@@ -243,8 +244,8 @@ def test_donated_results_can_be_asked_for(connection: duckdb.DuckDBPyConnection)
     """longest_lived leaves out what lies in the memory of a donated parameter unless told otherwise."""
     insert_run(connection, has_ranges=True, schedule_length=10)
     insert_allocation(connection, 0, parameter_number=0, maybe_live_out=True)
-    insert_live(connection, 0, "p0", (0, 3), opcode="parameter")
-    insert_live(connection, 1, "updated", (3, 10), opcode="add")
+    insert_live(connection, 0, "p0", (0, 3), opcode="parameter", role="parameter")
+    insert_live(connection, 1, "updated", (3, 10), opcode="add", role="donated")
     assert ask(connection, "longest_lived", "value") == []
     assert ask(connection, "longest_lived", "value", "slots", donated=True) == [("updated", 8)]
 

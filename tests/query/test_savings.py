@@ -134,7 +134,7 @@ def value(
     insert(
         connection, "ranges", run_id=1, value_id=value_id, instruction=instruction, shape_index="{}",
         start_time=start, end_time=end, handover_bytes=handover,
-        gained_bytes=size if gained is None else gained, peak_bytes=at_peak,
+        gained_bytes=size if gained is None else gained, peak_bytes=at_peak, value_bytes=size,
     )  # fmt: skip
     for position, slot in enumerate(used):
         insert(
