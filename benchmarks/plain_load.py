@@ -13,8 +13,8 @@ from pathlib import Path
 
 import duckdb
 
-from ingest.database.connect import CONFIG
 from ingest.database.creation import create_at_head
+from ingest.database.file import CONFIG
 from ingest.pipeline.load import SETTINGS
 
 

@@ -20,6 +20,8 @@ from typing import Final, TypeVar
 import duckdb
 
 from ingest.database import revision
+from ingest.database.creation import make_database
+from ingest.database.file import CONFIG, Config
 from ingest.database.refusals import explain
 from ingest.database.revision import Schema, State, inspect, unready
 from ingest.database.spill import spill_directory, spill_root
@@ -27,10 +29,6 @@ from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
 from ingest.source.kinds import is_lake, without_secrets
 
 __all__ = [
-    "BLOCK_BYTES",
-    "CONFIG",
-    "STORAGE_VERSION",
-    "UNBORN",
     "DatabaseStatus",
     "TableRows",
     "Upgrade",
@@ -43,31 +41,11 @@ __all__ = [
     "upgrade",
 ]
 
-STORAGE_VERSION: Final = "v1.4.0"
-"""Storage version of new files: the oldest with ZSTD and with a WAL that knows its database."""
-
-BLOCK_BYTES: Final = 64 << 10
-"""Block size of new files. DuckDB's own, 256 KiB, leaves blocks half empty: the 1,173 runs of 337 dumps take
-7.1 MB for 3.9, 278 MB of text 14.2 for 10.3. Loads and queries take the same time. In blocks of 32 KiB DuckDB
-leaves integers uncompressed: 5,900 small dumps take 14.8 MB for 7.4."""
-
-_Config = dict[str, str | bool | int | float | list[str]]
-
-CONFIG: Final[_Config] = {
-    # Without these DuckDB takes a SQLite file for its own and downloads an extension to read it.
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-}
-"""Configuration of every connection. DuckDB refuses a second, different one in the same process."""
-
-_SEALED: Final[_Config] = {
+_SEALED: Final[Config] = {
     "enable_external_access": False,
     "lock_configuration": True,
 }
 """What keeps the views and macros of a file that somebody else made from all other files."""
-
-UNBORN: Final = ".xbuf-new-"
-"""Start of the name of the folder that a new database is made in."""
 
 _RETRY_SECONDS = 0.1
 _BIRTH_SECONDS = 1.0
@@ -200,7 +178,7 @@ def open_database(
             file system refuses.
     """
     shown, deadline = os.fspath(path), time.monotonic() + wait_seconds
-    settings: _Config = dict(_SEALED) if read_only and not unsafe else {}
+    settings: Config = dict(_SEALED) if read_only and not unsafe else {}
     if memory_limit is not None:
         settings["memory_limit"] = memory_limit
     if threads is not None:
@@ -231,8 +209,6 @@ def create(path: _Path, *, queries_of: str | None = None) -> None:
     """
     shown = os.fspath(path)
     if not _exists(shown):
-        from ingest.database.creation import make_database  # it imports this module
-
         make_database(shown, queries_of)
 
 
@@ -282,7 +258,7 @@ def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
 
 
 def _open(
-    path: str, read_only: bool, deadline: float, settings: _Config
+    path: str, read_only: bool, deadline: float, settings: Config
 ) -> tuple[duckdb.DuckDBPyConnection, Schema]:
     """Connect and look at the schema; a missing file is created unless `read_only`."""
     check_path(path)

@@ -5,29 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from typing import Final
 
 import duckdb
 
-from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, UNBORN
 from ingest.database.ddl import creation
+from ingest.database.file import NEW_FILE, UNBORN, sync
 from ingest.database.refusals import explain
 from ingest.database.revision import HEAD
-from ingest.database.writer import sync
 from ingest.errors import DatabaseError
 
-__all__ = ["NEW_FILE", "create_at_head", "make_database"]
-
-NEW_FILE: Final[dict[str, str | bool | int | float | list[str]]] = {
-    **CONFIG,
-    "storage_compatibility_version": STORAGE_VERSION,
-    "default_block_size": str(BLOCK_BYTES),
-    # A macro of 3 kB gives a second thread nothing to do, and waking it 270 times takes 30 ms of CPU.
-    "threads": 1,
-    # The commit writes the file, not a log of what the file then gets: 12 ms.
-    "checkpoint_threshold": "1B",
-}
-"""Configuration of the connection that creates a file; later ones do not change what it sets."""
+__all__ = ["create_at_head", "make_database"]
 
 
 def create_at_head(path: str, *, queries_of: str | None = None) -> None:

@@ -20,9 +20,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.pool import NullPool
 
-from ingest.database.connect import CONFIG, STORAGE_VERSION
-from ingest.database.creation import NEW_FILE
 from ingest.database.ddl import version_comments
+from ingest.database.file import CONFIG, NEW_FILE, STORAGE_VERSION
 from ingest.resources import migrations_dir
 
 __all__ = [

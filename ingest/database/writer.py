@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from ingest.database.connect import UNBORN, check_links, open_database
+from ingest.database.connect import check_links, open_database
+from ingest.database.file import UNBORN, sync
 from ingest.database.import_lock import OnWait
 from ingest.database.private import is_own_folder, make_private_folder, require_private_folder
 from ingest.database.read_lock import ReadLock
@@ -42,7 +43,6 @@ __all__ = [
     "open_writer",
     "read_locked",
     "replace_database",
-    "sync",
 ]
 
 COPY_BYTES_PER_SECOND: Final = 500e6
@@ -325,12 +325,3 @@ def _identity(status: stat_result) -> list[int]:
 
 def _exists(path: str) -> bool:
     return os.path.lexists(path)
-
-
-def sync(path: str) -> None:
-    """Make the system write a file, or the names in a folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,13 +14,12 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import UNBORN, check_path, explain
-from ingest.database.creation import NEW_FILE
+from ingest.database.connect import check_path, explain
 from ingest.database.ddl import commented, created
+from ingest.database.file import NEW_FILE, UNBORN, sync
 from ingest.database.revision import ATTACHED
 from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
-from ingest.database.writer import sync
 from ingest.errors import NotADatabase
 from ingest.lake.layout import LAKE_TABLES
 from ingest.lake.opened import look_up

@@ -32,7 +32,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     """Return a connection for work on a lake: one thread, in memory, moments in UTC."""
     import duckdb
 
-    from ingest.database.connect import CONFIG
+    from ingest.database.file import CONFIG
 
     connection = duckdb.connect(":memory:", config=CONFIG)
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")

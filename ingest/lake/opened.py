@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import duckdb
 
-from ingest.database.connect import CONFIG, explain
+from ingest.database.connect import explain
 from ingest.database.ddl import created
+from ingest.database.file import CONFIG
 from ingest.database.spill import spill_directory, spill_root
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError

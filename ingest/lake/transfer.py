@@ -11,10 +11,10 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import UNBORN, check_path, explain, open_database
+from ingest.database.connect import check_path, explain, open_database
 from ingest.database.creation import create_at_head
+from ingest.database.file import UNBORN, sync
 from ingest.database.tables import RUN_TABLES
-from ingest.database.writer import sync
 from ingest.errors import UsageError
 from ingest.lake.batch import Batch, publish
 from ingest.lake.commit import complete, complete_all, connect, match_in_lake

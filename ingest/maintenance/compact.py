@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import duckdb
 
-from ingest.database.connect import BLOCK_BYTES, CONFIG, STORAGE_VERSION, explain, open_database
+from ingest.database.connect import explain, open_database
+from ingest.database.file import BLOCK_BYTES, CONFIG, STORAGE_VERSION
 from ingest.database.import_lock import OnWait
 from ingest.database.spill import spill_directory
 from ingest.database.writer import read_locked, replace_database

@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 
 import duckdb
 
-from ingest.database.connect import UNBORN, open_database, status
+from ingest.database.connect import open_database, status
+from ingest.database.file import UNBORN
 from ingest.database.import_lock import lock_holder
 from ingest.database.private import require_private_folder
 from ingest.database.revision import HEAD

@@ -23,11 +23,11 @@ from typing import Any, Final
 import duckdb
 
 from ingest.database.connect import open_database
+from ingest.database.file import sync
 from ingest.database.identity import match_runs
 from ingest.database.import_lock import OnWait
 from ingest.database.revision import HEAD, revisions
 from ingest.database.tables import RUN_TABLES
-from ingest.database.writer import sync
 from ingest.errors import DatabaseError, UsageError
 from ingest.lake.reading import open_to_read
 from ingest.maintenance.exclusive import change_database

@@ -15,7 +15,7 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import CONFIG
+from ingest.database.file import CONFIG
 from ingest.database.spill import spill_directory
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import UsageError

@@ -17,7 +17,7 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import CONFIG
+from ingest.database.file import CONFIG
 from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
 

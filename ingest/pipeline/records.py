@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
-from ingest.database.connect import CONFIG, open_database
+from ingest.database.connect import open_database
+from ingest.database.file import CONFIG
 from ingest.errors import DatabaseLocked
 from ingest.pipeline.history import last_rejects
 from ingest.pipeline.journal import staging_folder

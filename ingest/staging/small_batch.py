@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from ingest.database.connect import CONFIG
+from ingest.database.file import CONFIG
 from ingest.database.tables import staged_types
 from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.derived import derive

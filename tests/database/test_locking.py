@@ -19,11 +19,12 @@ from typing import TypeVar
 import duckdb
 import pytest
 
+import ingest.database.file as file_module
 import ingest.database.publish as publish_module
 import ingest.database.writer as writer_module
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest
-from ingest.database.connect import UNBORN
+from ingest.database.file import UNBORN
 from ingest.database.import_lock import import_lock, lock_holder
 from ingest.database.publish import publish_snapshot
 from ingest.database.read_lock import ReadLock
@@ -386,11 +387,11 @@ def test_a_new_file_is_on_disk_before_it_has_its_name(
     site.load(publish=snapshot)
     open_shell(site.database, read_only=True)
     calls: list[tuple[str, int]] = []
-    real_sync, real_replace = writer_module.sync, ReadLock.replace
+    real_replace = ReadLock.replace
 
     def sync(path: str) -> None:
         calls.append(("sync", os.stat(path).st_ino))
-        real_sync(path)
+        file_module.sync(path)
 
     def replace(lock: ReadLock, new: str, place: str) -> None:
         calls.append((f"rename to {os.path.basename(place)}", os.stat(new).st_ino))

@@ -25,7 +25,7 @@ import duckdb
 
 from ingest import import_dumps
 from ingest.database.connect import open_database
-from ingest.database.writer import sync
+from ingest.database.file import sync
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
 from tests.reliability.kills import ROOT

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from ingest.database.connect import CONFIG
+from ingest.database.file import CONFIG
 from tests.support.once import made_once
 
 
