@@ -15,6 +15,7 @@ import pytest
 
 from ingest.cli.manual import as_man, pages
 from ingest.version import VERSION
+from tests.support.once import made_once
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +26,7 @@ SOURCES = ("benchmarks", "docs", "examples", "ingest", "migrations", "queries", 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a program without our environment and return its output; fail with its error text."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    environment["PIP_NO_COMPILE"] = "1"  # most modules are never imported here
     done = subprocess.run(list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr or done.stdout
     return done.stdout
@@ -33,7 +35,13 @@ def run(*command: str | Path, cwd: Path) -> str:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with the sdist and the wheel, built from a copy of the tracked and new files."""
-    source = tmp_path_factory.mktemp("source")
+    return made_once(tmp_path_factory, "packages", build)
+
+
+def build(folder: Path) -> Path:
+    """Build in a folder of its own; return the one with the packages."""
+    source, wheel_only, both = (folder / name for name in ("source", "direct", "dist"))
+    source.mkdir()
     ignored = shutil.ignore_patterns("__pycache__", "*.duckdb")
     for entry in ROOT.iterdir():
         if entry.name in SOURCES:
@@ -41,11 +49,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         elif entry.is_file():
             shutil.copy(entry, source)
     # Left-overs of a developer's runs, which must not be packed.
-    for folder in ("ingest", "migrations/versions"):
-        (source / folder / "__pycache__").mkdir()
-        (source / folder / "__pycache__" / "left.cpython-311.pyc").write_bytes(b"")
-    wheel_only = tmp_path_factory.mktemp("direct")
-    both = tmp_path_factory.mktemp("dist")
+    for name in ("ingest", "migrations/versions"):
+        (source / name / "__pycache__").mkdir()
+        (source / name / "__pycache__" / "left.cpython-311.pyc").write_bytes(b"")
     run(sys.executable, "-m", "build", "--wheel", "--outdir", wheel_only, source, cwd=source)
     # Without options `build` makes the sdist, and the wheel from the sdist.
     run(sys.executable, "-m", "build", "--outdir", both, source, cwd=source)
@@ -56,10 +62,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bin folder of a clean environment with nothing but the wheel and its dependencies."""
-    home = tmp_path_factory.mktemp("clean")
-    venv.create(home, with_pip=True)
-    run(home / "bin" / "pip", "install", "--quiet", built / wheel_name(), cwd=home)
-    return home / "bin"
+
+    def install(home: Path) -> Path:
+        venv.create(home, with_pip=True)
+        run(home / "bin" / "pip", "install", "--quiet", built / wheel_name(), cwd=home)
+        return home / "bin"
+
+    return made_once(tmp_path_factory, "installed", install)
 
 
 def wheel_name() -> str:

@@ -15,6 +15,7 @@ from ingest.database.connect import open_database
 from ingest.dump.entry import digest, without_layouts
 from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary, read_blocks
+from tests.support.once import made_once
 from tests.support.query_databases import ask
 
 MIRRORED = {
@@ -245,16 +246,21 @@ def corpus(
     shared_corpus: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: every set of the corpus, labelled with its folder."""
-    path = tmp_path_factory.mktemp("corpus") / "corpus.duckdb"
-    folders = sorted(folder for part in ("eras", "models") for folder in (shared_corpus / part).iterdir())
-    import_dumps(folders, path)  # at once: `load` takes an import for each
-    with open_database(path) as connection:
-        label = (
-            "INSERT INTO run_labels SELECT run_id, 'set', $1 FROM runs WHERE starts_with(dump_dir || '/', $2)"
-        )
-        for folder in folders:
-            connection.execute(label, [folder.name, f"{folder}/"])
-    with open_database(path, read_only=True) as connection:
+
+    def make(folder: Path) -> Path:
+        path = folder / "corpus.duckdb"
+        sets = sorted(one for part in ("eras", "models") for one in (shared_corpus / part).iterdir())
+        import_dumps(sets, path)  # at once: `benchmarks.matching.load` takes an import for each
+        with open_database(path) as writer:
+            for one in sets:
+                writer.execute(
+                    "INSERT INTO run_labels SELECT run_id, 'set', $1 FROM runs"
+                    " WHERE starts_with(dump_dir || '/', $2)",
+                    [one.name, f"{one}/"],
+                )
+        return path
+
+    with open_database(made_once(tmp_path_factory, "matching", make), read_only=True) as connection:
         create_temporary(connection)
         yield connection
 
