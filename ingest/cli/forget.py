@@ -82,6 +82,11 @@ def forget(
             f"{plan.on_disk:,} of these dumps are still on disk: the next import of their directory loads"
             " them again"
         )
+    if plan.at_urls:
+        say(
+            f"{plan.at_urls:,} of these dumps were read from URLs, which are not asked whether they are still"
+            " there: the next import of those that are loads them again"
+        )
     if plan.runs or plan.rejects:
         say("nothing was deleted; add --yes to delete")
 

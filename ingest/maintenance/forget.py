@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.database.connect import open_database
@@ -13,7 +14,7 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
-from ingest.source.kinds import place_of
+from ingest.source.kinds import is_archive, is_url, place_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -58,8 +59,9 @@ class Forgotten:
         file_bytes: text of their dumps, bytes.
         first, last: when the oldest and the newest of them was loaded, UTC; None without runs.
         examples: the first few, as directory and stem.
-        on_disk: how many dumps are still where they were found: the next import of their directory loads
-            them again.
+        on_disk: how many dumps are still where they were found, or the archive that they were in: the next
+            import of their directory loads them again.
+        at_urls: how many were found at URLs; these are not asked whether the dumps are still there.
         rejects: rows of `rejects` that go with them, when whole imports or ages are chosen.
     """
 
@@ -69,6 +71,7 @@ class Forgotten:
     last: datetime | None
     examples: tuple[str, ...]
     on_disk: int
+    at_urls: int
     rejects: int
 
 
@@ -152,6 +155,17 @@ def _rejects(values: dict[str, Any]) -> str | None:
     return None
 
 
+def _is_in_archive(directory: str) -> bool:
+    """Say whether a place lies in an archive of this machine that is still there."""
+    while directory and not is_url(directory):
+        if os.path.lexists(directory):
+            return is_archive(directory) and os.path.isfile(directory)
+        directory, name = os.path.split(directory)
+        if not name:
+            break
+    return False
+
+
 def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, Any]) -> Forgotten:
     row = connection.execute(
         "SELECT count(*), coalesce(sum(file_bytes), 0), min(ingested_at), max(ingested_at)"
@@ -164,6 +178,7 @@ def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, A
         f" WHERE f.role = 'primary' AND {where} ORDER BY run_id",
         values,
     ).fetchall()
+    is_in_archive = cache(_is_in_archive)
     rejects = 0
     if condition := _rejects(values):
         found = connection.execute(f"SELECT count(*) FROM rejects WHERE {condition}", values).fetchone()
@@ -174,6 +189,10 @@ def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, A
         row[2],
         row[3],
         tuple(os.path.join(directory, stem) for directory, stem, _ in files[:_SHOWN]),
-        sum(os.path.exists(os.path.join(directory, name)) for directory, _, name in files),
+        sum(
+            os.path.exists(os.path.join(directory, name)) or is_in_archive(directory)
+            for directory, _, name in files
+        ),
+        sum(is_url(directory) for directory, _, _ in files),
         rejects,
     )

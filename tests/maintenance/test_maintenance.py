@@ -359,6 +359,21 @@ def test_forgetting_a_directory_takes_what_is_below_it(three_imports: Path, data
     assert plan.on_disk == 2
 
 
+def test_dumps_of_archives_may_come_back_and_those_of_urls_are_not_asked_for(
+    database: Path, tmp_path: Path
+) -> None:
+    """A store that is away is no dump that is gone: nothing is said of it but that nobody asked."""
+    archive = tmp_path / "run.zip"
+    archive.write_bytes(b"")
+    places = {1: f"{archive}/deep/below", 2: f"{tmp_path}/gone.zip/a", 3: "s3://bucket/run", 4: "/gone"}
+    for run, place in places.items():
+        change(database, f"UPDATE runs SET dump_dir = '{place}' WHERE run_id = {run}")
+    plan = plan_forget(str(database), Selection(runs=tuple(places)))
+    assert (plan.runs, plan.on_disk, plan.at_urls) == (4, 1, 1)
+    result = invoke(forget, "--db", database, "--run", "3")
+    assert "1 of these dumps were read from URLs, which are not asked" in result.stderr
+
+
 def test_rejects_go_with_whole_imports(database: Path) -> None:
     """By import or age alone, the rejects go too; by anything else they stay."""
     assert forget_runs(str(database), Selection(labels=(("rank", "1"),))).rejects == 0
