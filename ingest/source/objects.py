@@ -33,7 +33,17 @@ from ingest.source.source import APART, OpenFile, Status, Terms, Unreachable
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["INSTALL", "AtUrl", "Objects", "look_up", "require_obstore", "start_of", "version_of"]
+__all__ = [
+    "INSTALL",
+    "RANGE_BYTES",
+    "AtUrl",
+    "Objects",
+    "Ranges",
+    "look_up",
+    "require_obstore",
+    "start_of",
+    "version_of",
+]
 
 INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'obstore>=0.12,<0.13'"
 """As the extra `remote` has it, and into the environment of xbuf."""
@@ -106,7 +116,7 @@ class AtUrl:
             found = self.status(path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        stream = _Ranges(lambda start, end: self.read_version(path, found, start, end), found.size)
+        stream = Ranges(lambda start, end: self.read_version(path, found, start, end), found.size)
         return OpenFile(cast("IO[bytes]", stream), found.size)
 
     def status(self, path: str) -> Status | None:
@@ -310,10 +320,11 @@ class _Refused(Exception):
         self.refusal = refusal
 
 
-class _Ranges(io.RawIOBase):
+class Ranges(io.RawIOBase):
     """A file at a URL as a stream, read in ranges."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        """Take what reads from one place to another, and how many bytes there are."""
         self._read = read
         self._size = size
         self._at = 0

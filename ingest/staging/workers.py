@@ -11,14 +11,16 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ingest.staging.at_hand import place_of, reading, take_slot
-from ingest.staging.fetch import is_far
+from ingest.staging.fetch import is_far, is_remote
 from ingest.staging.parts import Parts, remove_attempt
 from ingest.staging.task import Staged, Task
 
 if TYPE_CHECKING:
+    from ingest.dump.sets import DumpSet
     from ingest.staging.child import WorkerLost
     from ingest.staging.cluster import Cluster
     from ingest.staging.pool import Workers
@@ -106,9 +108,9 @@ def stage_tasks(
             made.result()
         return
     take_slot(parts.at_hand, 0)
-    # What is far away is read by workers only, and a large set of it by one.
+    # What is far away is read by workers only, and a large set in an archive there by one.
     far = bool(jobs) and any(is_far(task.dump_set) for task in tasks)
-    large = [task for task in tasks if jobs and is_large(task.dump_set) and not is_far(task.dump_set)]
+    large = [task for task in tasks if jobs and is_large(task.dump_set) and _is_in_ranges(task.dump_set)]
     if not large and (not jobs or (not far and sum(map(_size, tasks)) <= INLINE_BYTES)):
         jobs = 1
     small = _without(tasks, large)
@@ -151,7 +153,7 @@ def stage_alone(task: Task, parts: Parts, cluster: Cluster | None = None) -> Sta
     from ingest.staging.stage import is_large  # as in `stage_tasks`
 
     result = Staged()
-    if cluster is None and is_large(task.dump_set) and not is_far(task.dump_set):
+    if cluster is None and is_large(task.dump_set) and _is_in_ranges(task.dump_set):
         with Workers(1, parts.at_hand) as pool:
             return _stage_large(task, parts, pool, 2)
     with cluster or Workers(1, parts.at_hand) as stagers:
@@ -174,11 +176,23 @@ def _stage_large(task: Task, parts: Parts, pool: Workers, in_flight: int) -> Sta
     part = parts.new(task.run_no)
     try:
         with reading(task.dump_set):
-            return stage_large(task, part, pool, in_flight)
+            if not is_far(task.dump_set):
+                return stage_large(task, part, pool, in_flight)
+            from ingest.staging.by_workers import read_by_workers  # 20 ms
+
+            by_workers = replace(task, dump_set=read_by_workers(task.dump_set, pool, in_flight))
+            staged = stage_large(by_workers, part, pool, in_flight)
+            staged.unfinished = [task for _ in staged.unfinished]
+            return staged
     except WorkerLost as error:
         remove_attempt(part)
         pool.revive()
         return Staged(lost=[(task, str(error))])
+
+
+def _is_in_ranges(dump_set: DumpSet) -> bool:
+    """Say whether any part of a set's files can be read without those before it."""
+    return is_remote(dump_set) or not is_far(dump_set)
 
 
 def _stage_chunks(
