@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -20,8 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.reliability.kills import ROOT, Site, command, compare_whole
-from tests.support.content import differences, orphans
+from tests.reliability.kills import ROOT, Site, compare_whole, run_victim
+from tests.support.content import content, differences
 from tests.support.shells import Shell
 
 
@@ -44,19 +43,9 @@ def run_short_of_space(
     shutil.copy(site.start, database)
     shell = Shell(database, read_only=True) if reader else None
 
-    def limit() -> None:
-        assert file_bytes is not None
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-
     options = ["--publish", str(snapshot)] if publish else []
-    done = subprocess.run(
-        command(site.dumps, database, *options),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-        preexec_fn=None if file_bytes is None else limit,
-    )
+    options += [] if file_bytes is None else ["--file-bytes", str(file_bytes)]
+    done = run_victim(site.dumps, database, *options)
     if shell is not None:
         shell.run("SELECT count(*), sum(size_bytes) FROM values")
         shell.kill()
@@ -66,17 +55,16 @@ def run_short_of_space(
         assert len(done.stderr.splitlines()) == 1, done.stderr
     for path in (database, snapshot):
         if path.exists():
-            assert orphans(path) == {}
-            assert differences(path, site.whole, runs_of_first=True) == {}
+            found = content(path)
+            assert found.orphans == {}
+            assert differences(found, site.whole_content, runs_of_first=True) == {}
     return Ending(done.returncode, done.stderr.strip())
 
 
 def finish(site: Site, folder: Path) -> None:
     """Import once more, with space, and compare with an undisturbed import."""
     database = folder / "xbuf.duckdb"
-    done = subprocess.run(
-        command(site.dumps, database), capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    done = run_victim(site.dumps, database)
     assert done.returncode == 0, done.stderr
     compare_whole(site, database)
     assert [path.name for path in (folder / "xbuf.duckdb.staging").iterdir()] == ["manifest.duckdb"]

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import sys
@@ -78,7 +79,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--tell-at", type=int, default=0, help="say when this step has come; 0: never")
     parser.add_argument("--kill-when", default="", help="count only steps that this text occurs in")
     parser.add_argument("--kill-kind", help="kill at the first step of this kind")
+    parser.add_argument("--file-bytes", type=int, help="no file can grow beyond this")
     arguments = parser.parse_args(words)
+    if arguments.file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (arguments.file_bytes, arguments.file_bytes))
 
     import ingest.pipeline.history
     import ingest.pipeline.importer
