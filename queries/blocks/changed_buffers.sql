@@ -43,18 +43,22 @@ turns AS (
     FROM placed AS p
     UNION ALL
     SELECT
-        n.* EXCLUDE (nth),
-        count(*) OVER (PARTITION BY n.before_run_id, n.after_run_id, n.what, n.places[n.step].at, n.nth) = 2
+        n.* EXCLUDE (place, befores, afters),
+        n.place - CASE WHEN n.is_before THEN 0 ELSE n.befores END <= least(n.befores, n.afters)
     FROM (
         SELECT
             t.* EXCLUDE (step, is_turn),
             t.step + 1 AS step,
-            row_number() OVER (
-                PARTITION BY t.before_run_id, t.after_run_id, t.what, t.is_before, t.places[t.step + 1].at
-                ORDER BY t.places[t.step + 1].value_id
-            ) AS nth
+            row_number() OVER alike AS place,
+            count(*) FILTER (t.is_before) OVER alike AS befores,
+            count(*) FILTER (NOT t.is_before) OVER alike AS afters
         FROM turns AS t
         WHERE NOT t.is_turn AND t.step < 2
+        WINDOW alike AS (
+            PARTITION BY t.before_run_id, t.after_run_id, t.what, t.places[t.step + 1].at
+            ORDER BY t.is_before DESC, t.places[t.step + 1].value_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        )
     ) AS n
 ),
 described AS (

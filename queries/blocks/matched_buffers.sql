@@ -161,18 +161,25 @@ steps AS (
     FROM sides AS s
     JOIN described AS d ON d.run_id = s.run_id
     UNION ALL
-    SELECT n.*, n."key" IS NOT NULL AND count(*) OVER (PARTITION BY n.before_run_id, n.after_run_id, n."key", n.nth) = 2
+    SELECT
+        n.* EXCLUDE (place, befores, afters),
+        n.place - CASE WHEN n.is_after THEN n.befores ELSE 0 END AS nth,
+        n."key" IS NOT NULL AND nth <= least(n.befores, n.afters)
     FROM (
         SELECT
             s.* EXCLUDE (step, "key", nth, is_matched),
             s.step + 1 AS step,
             s.keys[s.step + 1] AS "key",
-            row_number() OVER (
-                PARTITION BY s.before_run_id, s.after_run_id, s.is_after, s.keys[s.step + 1]
-                ORDER BY s.peak_bytes > 0 DESC, s.start_time, s.value_id
-            ) AS nth
+            row_number() OVER alike AS place,
+            count(*) FILTER (NOT s.is_after) OVER alike AS befores,
+            count(*) FILTER (s.is_after) OVER alike AS afters
         FROM steps AS s
         WHERE NOT s.is_matched AND s.step < 12
+        WINDOW alike AS (
+            PARTITION BY s.before_run_id, s.after_run_id, s.keys[s.step + 1]
+            ORDER BY s.is_after, s.peak_bytes > 0 DESC, s.start_time, s.value_id
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+        )
     ) AS n
 )
 SELECT

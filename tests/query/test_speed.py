@@ -63,7 +63,9 @@ _DEEP_SQL = (
     " CASE i.range % 4 WHEN 0 THEN 'parameter' WHEN 1 THEN 'output' ELSE 'temp' END AS kind,"
     " CASE i.range % 4 WHEN 0 THEN i.range END AS parameter_value_id,"
     " CASE i.range % 4 WHEN 1 THEN i.range END AS live_out_value_id,"
-    " $n AS live_peak_time, 64 AS live_peak_bytes, 64 AS released_peak_bytes)"
+    " $n AS live_peak_time, 64 AS live_peak_bytes, 64 AS released_peak_bytes,"
+    " CASE i.range % 4 WHEN 0 THEN 'missed' END AS donation, NULL AS declared_donation,"
+    " CASE i.range % 4 WHEN 0 THEN i.range + 1 END AS fitting_value_id)"
     " FROM (FROM allocations LIMIT 1) AS a, range($n) AS i"
     " WHERE i.range % 4 < 2 OR (i.range % 4 = 2 AND i.range < 400)",
     'INSERT INTO "values" SELECT v.* REPLACE ($run AS run_id, i.range AS value_id,'
@@ -77,7 +79,8 @@ _DEEP_SQL = (
     " FROM (FROM \"values\" WHERE dtype = 'f32' LIMIT 1) AS v, range($n) AS i",
     "INSERT INTO ranges SELECT g.* REPLACE ($run AS run_id, i.range AS value_id,"
     " 'v' || i.range AS instruction, '{}' AS shape_index, i.range AS start_time, "
-    " 2 * $n - i.range AS end_time, 0 AS handover_bytes, 64 AS gained_bytes, 64 AS peak_bytes)"
+    " 2 * $n - i.range AS end_time, 0 AS handover_bytes, 64 AS gained_bytes, 64 AS peak_bytes,"
+    " 64 AS value_bytes, CASE i.range % 4 WHEN 0 THEN 'parameter' ELSE 'result' END AS role)"
     " FROM (FROM ranges LIMIT 1) AS g, range($n) AS i",
     "INSERT INTO schedule SELECT $run, i.range, 'v' || (i.range % $n) FROM range(2 * $n) AS i",
     "INSERT INTO uses SELECT $run, i.range, 0, 'v' || (i.range + 1) % $n, 0, '{}' FROM range($n) AS i",
