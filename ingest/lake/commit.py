@@ -8,21 +8,26 @@ decided there, by the same rules as for a file (`ingest/database/match_runs.sql`
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import duckdb
+
+from ingest.database.file import CONFIG
 from ingest.database.identity import match_runs
+from ingest.database.refusals import explain
 from ingest.lake.batch import Batch, open_batches, read_batch, remove_batch
+from ingest.lake.failures import failure_of
 from ingest.lake.files import DataFile, attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, add_once, change_in_turn, has_batch
 
 if TYPE_CHECKING:
-    import duckdb
     from deltalake import DeltaTable
 
-__all__ = ["complete", "complete_all", "connect", "match_in_lake", "without_runs"]
+__all__ = ["complete", "complete_all", "connect", "match_in_lake", "without_runs", "working"]
 
 _LAST: Final = ("runs", "rejects", "imports")
 """Tables whose rows come after those of the runs."""
@@ -30,13 +35,30 @@ _LAST: Final = ("runs", "rejects", "imports")
 
 def connect() -> duckdb.DuckDBPyConnection:
     """Return a connection for work on a lake: one thread, in memory, moments in UTC."""
-    import duckdb
-
-    from ingest.database.file import CONFIG
-
     connection = duckdb.connect(":memory:", config=CONFIG)
     connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
     return connection
+
+
+@contextmanager
+def working(lake: Lake) -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
+    """Yield a connection for work on a lake and a folder for files on their way.
+
+    Raises:
+        DatabaseError: a file cannot be read or written.
+    """
+    temporary = tempfile.TemporaryDirectory(prefix="xbuf-lake-")
+    with temporary as folder, connect() as connection, in_database_words(lake):
+        yield connection, Path(folder)
+
+
+@contextmanager
+def in_database_words(lake: Lake) -> Iterator[None]:
+    """Raise what DuckDB raises about files of a lake as a DatabaseError."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise failure_of(lake, error) or explain(str(lake), error) from error
 
 
 def complete_all(lake: Lake) -> int:
@@ -60,8 +82,7 @@ def complete(lake: Lake, batch: Batch) -> None:
     for name, file in batch.files.items():
         if name not in _LAST:
             add_once(lake, name, batch.number, [file.added()])
-    with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
-        scratch = Path(folder)
+    with working(lake) as (connection, scratch):
         if batch.runs is not None:
             _add_runs(lake, batch, connection, scratch)
         for name in ("rejects", "imports"):

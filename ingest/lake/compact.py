@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ingest.lake.batch import open_batches
-from ingest.lake.commit import complete_all, connect
+from ingest.lake.commit import complete_all, working
 from ingest.lake.create import open_imports
 from ingest.lake.files import attach, listed, read_files, removal_of, write_file
 from ingest.lake.layout import COUNTS, LAKE_TABLES, RUNS_A_BATCH, TABLES_OF_RUNS
@@ -68,12 +68,12 @@ def compact_lake(lake: Lake, report: Callable[[str], None] = lambda _: None) -> 
     complete_all(lake)
     before, after = [], []
     dropped = 0
-    with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
+    with working(lake) as (connection, folder):
         for name in LAKE_TABLES:
             report(name)
             before += listed(lake.table(name))
             for group in _groups(connection, lake, name):
-                dropped += _rewrite(lake, name, group, connection, Path(folder))
+                dropped += _rewrite(lake, name, group, connection, folder)
             table = lake.table(name)
             with in_words(lake, name):
                 table.create_checkpoint()

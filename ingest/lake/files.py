@@ -12,11 +12,15 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.database.tables import TABLES, types_of
+from ingest.lake.failures import SCHEME
 from ingest.lake.layout import as_in_file, as_in_lake
+from ingest.lake.snapshot import Snapshot, files_of
 from ingest.lake.store import Lake, in_words
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ __all__ = [
 
 _OF_BATCH: Final = "batch-{number}-{token}.parquet"
 _OF_CHANGE: Final = "change-{token}.parquet"
+_ATTACHED: Final = count(1)
+"""File systems that DuckDB has got: each has a scheme of its own."""
 _BLOCK_BYTES: Final = 4 << 20
 _COMPRESSION: Final = "FORMAT parquet, COMPRESSION zstd, RETURN_STATS"
 
@@ -141,15 +147,19 @@ def attach(
         view: name of the view.
     """
     view = view or name
-    paths = [path for path, _ in listed(table)]
-    if not paths:
+    of_table = files_of(lake, name, table)
+    names = [file.name for file in of_table.files]
+    if not names:
         columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in as_in_lake(name).items())
         source = f"(SELECT {columns} WHERE false)"
     elif lake.is_local:
-        source = read_files(lake, name, paths)
+        source = read_files(lake, name, names)
     else:
-        source = f"stored_{view}"
-        connection.register(source, table.to_pyarrow_dataset())
+        from ingest.lake.filesystem import StoredFiles  # 0.1 s, with fsspec
+
+        root = f"{SCHEME}{next(_ATTACHED)}://at"
+        connection.register_filesystem(StoredFiles(Snapshot(lake, {name: of_table}), root))
+        source = _parquet(f"{root}/{name}/{file}" for file in names)
     connection.execute(f'CREATE OR REPLACE TEMP VIEW "{view}" AS SELECT {as_in_file(name)} FROM {source}')
 
 
@@ -176,8 +186,7 @@ def read_files(lake: Lake, table: str, paths: Sequence[str], scratch: Path | Non
                 with in_words(lake, table), open(folder / f"{path}.tmp", "wb") as copy:
                     copy.writelines(obstore.get(store, f"{table}/{path}").stream(_BLOCK_BYTES))
                 os.rename(folder / f"{path}.tmp", folder / path)
-    names = ", ".join(quoted(folder / path) for path in paths)
-    return f"read_parquet([{names}], hive_partitioning = false, union_by_name = true)"
+    return _parquet(os.fspath(folder / path) for path in paths)
 
 
 def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
@@ -205,6 +214,11 @@ def unnested(table: str, rows: Sequence[Mapping[str, Any]]) -> str:
     given = json.dumps(list(rows)).replace("'", "''")
     type_ = json.dumps([types_of(table)])
     return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"
+
+
+def _parquet(paths: Iterable[str]) -> str:
+    names = ", ".join(quoted(escape(path)) for path in paths)
+    return f"read_parquet([{names}], hive_partitioning = false, union_by_name = true)"
 
 
 def listed(table: DeltaTable) -> list[tuple[str, int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ingest.database.tables import RUN_TABLES, staged_types
 from ingest.lake.batch import Batch, publish
-from ingest.lake.commit import complete, connect, match_in_lake
+from ingest.lake.commit import complete, match_in_lake, working
 from ingest.lake.files import DataFile, attach, quoted, unnested, write_file
 from ingest.lake.layout import RUNS_A_BATCH
 from ingest.lake.store import Lake
@@ -51,8 +50,7 @@ def load_batch(
     Raises:
         DatabaseError: the store refuses, or the lake is of another revision.
     """
-    with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
-        scratch = Path(folder)
+    with working(lake) as (connection, scratch):
         _find_new(connection, lake, parts)
         number = take_number(lake)
         first = number * RUNS_A_BATCH
@@ -143,7 +141,7 @@ def _write_runs(
 
 
 def _visible(lake: Lake, first: int) -> int:
-    with connect() as connection:
+    with working(lake) as (connection, _):
         attach(connection, lake, "runs", lake.table("runs"))
         row = connection.execute(
             "SELECT count(*) FROM runs WHERE run_id >= $1 AND run_id < $1 + $2", [first, RUNS_A_BATCH]

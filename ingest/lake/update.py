@@ -5,20 +5,16 @@ The files that hold such rows are written anew, in turn with everybody who does 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ingest.database.tables import types_of
-from ingest.lake.commit import connect
+from ingest.lake.commit import working
 from ingest.lake.files import attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, change_in_turn, take_number
 
 if TYPE_CHECKING:
-    import duckdb
     from deltalake import DeltaTable
 
 __all__ = ["add_imports", "put_labels", "update_files"]
@@ -86,7 +82,7 @@ def add_imports(
     numbered = [{**row, "loaded": 0, "import_id": first} for row in rows]
     for row in numbered[1:]:
         row["import_id"] = take_number(lake)
-    with _at_work() as (connection, scratch):
+    with working(lake) as (connection, scratch):
 
         def work_out(table: DeltaTable) -> Change | None:
             attach(connection, lake, "imports", table)
@@ -113,7 +109,7 @@ def add_imports(
 
 def _replace(lake: Lake, name: str, runs: set[int], query: Any) -> None:
     """Put the rows of a query in the place of the files that may have rows of some runs."""
-    with _at_work() as (connection, scratch):
+    with working(lake) as (connection, scratch):
 
         def work_out(table: DeltaTable) -> Change:
             paths = files_with(table, runs)
@@ -127,9 +123,3 @@ def _replace(lake: Lake, name: str, runs: set[int], query: Any) -> None:
 def _nothing(name: str) -> str:
     columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in types_of(name).items())
     return f"(SELECT {columns} WHERE false)"
-
-
-@contextmanager
-def _at_work() -> Iterator[tuple[duckdb.DuckDBPyConnection, Path]]:
-    with tempfile.TemporaryDirectory(prefix="xbuf-lake-") as folder, connect() as connection:
-        yield connection, Path(folder)

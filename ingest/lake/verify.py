@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ingest.lake.batch import open_batches, read_batch
-from ingest.lake.commit import complete_all, connect
+from ingest.lake.commit import complete_all, working
 from ingest.lake.create import open_imports
 from ingest.lake.files import attach, listed
 from ingest.lake.layout import BATCHES, LAKE_TABLES, delta_schema
@@ -47,7 +47,7 @@ def verify_lake(lake: Lake, *, repair: bool = False) -> list[Finding]:
     for name in LAKE_TABLES:
         found += _table(lake, name)
     if not any(one.kind == "trouble" for one in found):
-        with connect() as connection:
+        with working(lake) as (connection, _):
             found += _runs(lake, connection)
     return found
 

@@ -154,10 +154,10 @@ def _load_journal(
 
 def _find_import(lake: Lake, import_uuid: str) -> tuple[int | None, bool]:
     """Return the number of an import that a load began to record, and whether its row is complete."""
-    from ingest.lake.commit import connect
+    from ingest.lake.commit import working
     from ingest.lake.files import attach
 
-    with connect() as connection:
+    with working(lake) as (connection, _):
         attach(connection, lake, "imports", lake.table("imports"))
         rows = connection.execute(
             "SELECT import_id, finished_at IS NOT NULL FROM imports WHERE import_uuid = $1", [import_uuid]
@@ -200,14 +200,14 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
 
 def _change(lake: Lake, changes: Changes, labelling: Labelling) -> None:
     """Write names and times of files, and labels, of runs that were there before."""
-    from ingest.lake.commit import connect
+    from ingest.lake.commit import working
     from ingest.lake.files import attach
     from ingest.lake.update import put_labels, update_files
 
     names = ("run_id", "role", "file_name", "file_bytes", "mtime_ns", "etag")
     update_files(lake, [dict(zip(names, (run, *one), strict=True)) for run, one in changes.touched])
     if changes.labelled:
-        with connect() as connection:
+        with working(lake) as (connection, _):
             for name in ("runs", "run_labels"):
                 attach(connection, lake, name, lake.table(name))
             put_labels(lake, lacking_labels(connection, changes.labelled, labelling))

@@ -88,7 +88,10 @@ class LakeRecords:
 
 
 def _once(lake: Lake, answer: Callable[..., _T], *arguments: Any) -> Iterator[_T]:
-    yield answer(lake, *arguments)
+    from ingest.lake.commit import in_database_words
+
+    with in_database_words(lake):
+        yield answer(lake, *arguments)
 
 
 def _make_ready(lake: Lake) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,14 @@ from ingest.lake.transfer import export_lake, import_database
 from tests.support.dump_sets import DATA
 from tests.support.lakes import Content, in_process, load, stage, visible
 from tests.support.once import made_once
+
+
+@pytest.fixture(autouse=True)
+def _nobody_opens_a_lake_where_tests_fork() -> Iterator[None]:
+    """A child of a process that has used deltalake cannot: see `in_process`."""
+    yield
+    assert "deltalake" not in sys.modules
+
 
 TWO_RUNS = DATA / "dumps" / "gpu-h100-multiheap"
 

@@ -7,6 +7,7 @@ import pytest
 
 from ingest.database.tables import TABLES
 from ingest.lake.layout import LAKE_TABLES, as_in_file, as_in_lake, delta_schema
+from tests.support.lakes import in_process
 
 
 @pytest.mark.parametrize("table", LAKE_TABLES)
@@ -23,10 +24,14 @@ def test_what_a_lake_stores_comes_back_with_the_types_of_a_file(table: str) -> N
 
 def test_a_delta_schema_has_the_columns_with_their_comments() -> None:
     """Other engines show the comments, too."""
-    fields = delta_schema("runs").fields
-    assert [(one.name, one.metadata["comment"]) for one in fields] == [
+
+    def described() -> list[tuple[str, str, str]]:
+        return [(one.name, one.metadata["comment"], str(one.type)) for one in delta_schema("runs").fields]
+
+    fields = in_process(described)
+    assert [(name, comment) for name, comment, _ in fields] == [
         (column.name, column.comment) for column in TABLES["runs"].columns
     ]
-    types = {one.name: str(one.type) for one in fields}
+    types = {name: type_ for name, _, type_ in fields}
     assert types["dump_time"] == 'PrimitiveType("timestamp")'  # and not timestamp_ntz
     assert "ArrayType" in types["format"]
