@@ -80,10 +80,9 @@ def strike_in(target: str, when: str = "before") -> str:
     ],
 )
 def test_ctrl_c_anywhere_in_an_import_ends_with_130_and_one_line(
-    tmp_path: Path, where: str, when: str, said: str
+    database: Path, where: str, when: str, said: str
 ) -> None:
     """The line says what was kept, and the next import has everything."""
-    database = tmp_path / "xbuf.duckdb"
     done = program(INGEST, SEEDS[0], "--db", database, before=strike_in(where, when))
     (line,) = done.stderr.splitlines()
     assert done.returncode == 130
@@ -130,15 +129,15 @@ def test_ctrl_c_before_anything_is_imported_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted; nothing was done yet\n")
 
 
-def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_at_once(database: Path) -> None:
     """A user who presses it again does not wait for the load of what was read."""
     before = strike_in("ingest.pipeline.importer.read_tasks") + strike_in(
         "ingest.pipeline.loading.open_writer"
     ).replace("real", "real_2").replace("struck", "struck_2")
-    done = program(INGEST, SEEDS[0], "--db", tmp_path / "xbuf.duckdb", before=before)
+    done = program(INGEST, SEEDS[0], "--db", database, before=before)
     assert done.returncode == 130
     assert done.stderr.startswith("interrupted again: ended at once")
-    assert import_dumps([SEEDS[0]], tmp_path / "xbuf.duckdb").found == 1
+    assert import_dumps([SEEDS[0]], database).found == 1
 
 
 def test_a_worker_that_was_just_forked_leaves_ctrl_c_to_its_parent() -> None:
@@ -236,9 +235,8 @@ def test_a_full_stdout_is_one_line_and_exit_code_3(loaded: Path, words: list[str
     assert done.stderr == "error: stdout cannot be written: No space left on device\n"
 
 
-def test_an_import_whose_summary_cannot_be_printed_says_that_it_is_complete(tmp_path: Path) -> None:
+def test_an_import_whose_summary_cannot_be_printed_says_that_it_is_complete(database: Path) -> None:
     """Also where stdout is closed; and the rows are there."""
-    database = tmp_path / "xbuf.duckdb"
     done = program("import os; os.close(1)\n" + INGEST, SEEDS[0], "--db", database)
     assert done.returncode == 3
     assert done.stderr.startswith("error: stdout cannot be written: ")
@@ -274,7 +272,7 @@ def test_a_reader_that_leaves_early_is_no_error(loaded: Path) -> None:
     ],
 )
 def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
-    tmp_path: Path, error: str, line: str
+    database: Path, error: str, line: str
 ) -> None:
     """With what was kept; the traceback is there for whoever asks."""
     before = f"""
@@ -283,7 +281,6 @@ def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
             raise {error}
         loading.open_writer = fail
         """
-    database = tmp_path / "xbuf.duckdb"
     done = program(INGEST, SEEDS[0], "--db", database, before=before)
     kept, said = done.stderr.splitlines()
     assert done.returncode == 3

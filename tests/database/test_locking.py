@@ -34,7 +34,6 @@ from ingest.events import Event, ImportFailed, Loaded, Planned, WaitingForLock
 from ingest.maintenance.compact import compact_database
 from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import read_journals, staging_folder
-from ingest.pipeline.manifest import note_runs, take_in
 from tests.reliability.day import live_through
 from tests.reliability.locks import as_markdown, matrix
 from tests.support.content import differences
@@ -51,9 +50,10 @@ class Site:
     """A database and a folder of dumps that grows, as a timer meets them."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.database = folder / "xbuf.duckdb"
         self.dumps = folder / "dumps"
-        self.dumps.mkdir()
+        self.dumps.mkdir(exist_ok=True)
         self.events: list[Event] = []
 
     def grow(self, *numbers: int) -> None:
@@ -98,25 +98,23 @@ class Site:
 
 @pytest.fixture(scope="session")
 def _first_import(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    site = Site(tmp_path_factory.mktemp("site"))
+    folder = tmp_path_factory.mktemp("first") / "site"
+    folder.mkdir()
+    site = Site(folder)
     site.grow(0, 1)
     assert site.load().loaded == 2
     return site
 
 
 @pytest.fixture
-def site(_first_import: Site, tmp_path: Path) -> Site:
-    """A database with two runs, and their dumps: a moved copy, because making one takes half a second."""
-    site = Site(tmp_path)
-    site.grow(0, 1)
-    shutil.copy(_first_import.database, site.database)
-    staging = staging_folder(str(site.database))
-    staging.mkdir(mode=0o700)
-    with open_database(site.database) as connection:
-        connection.execute("UPDATE runs SET dump_dir = ?", [str(site.dumps)])
-        note_runs(connection, staging)
-    take_in(staging, anew=True)
-    return site
+def site(_first_import: Site) -> Iterator[Site]:
+    """A database with two runs, and their dumps: one place for all tests, put back as it was after each."""
+    kept = _first_import.folder.with_name("kept")
+    if not kept.exists():
+        shutil.copytree(_first_import.folder, kept)
+    yield Site(_first_import.folder)
+    shutil.rmtree(_first_import.folder)
+    shutil.copytree(kept, _first_import.folder)
 
 
 @pytest.fixture
@@ -402,11 +400,10 @@ def test_a_new_file_is_on_disk_before_it_has_its_name(
     monkeypatch.setattr(ReadLock, "replace", replace)
     site.grow(3)
     assert site.load(publish=snapshot).by_copy
-    folder = ("sync", tmp_path.stat().st_ino)
     for place in (site.database, snapshot):
         at = calls.index((f"rename to {place.name}", place.stat().st_ino))
         assert ("sync", place.stat().st_ino) in calls[:at]
-        assert calls[at + 1] == folder
+        assert calls[at + 1] == ("sync", place.parent.stat().st_ino)
 
 
 def test_a_writer_that_fails_throws_the_copy_away(
