@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -16,10 +18,11 @@ from ingest import import_dumps
 from ingest.cli.ingest import ingest
 from ingest.dump.sets import DumpSet, InProfile, Member, ModuleCopy
 from ingest.errors import SchedulerError
+from ingest.events import Event, WaitingForWorkers
 from ingest.source.local import source_of
 from ingest.staging.at_hand import AtHand, Reading
 from ingest.staging.child import Child, WorkerLost
-from ingest.staging.cluster import _with_module
+from ingest.staging.cluster import Cluster, _with_module
 from ingest.staging.parts import Parts, is_whole, put_parts, seal, take_parts
 from ingest.staging.task import Task
 from ingest.staging.workers import CLUSTER_CHUNK_BYTES, _cluster_chunks
@@ -107,6 +110,33 @@ def test_a_module_out_of_a_profile_goes_along(tmp_path: Path) -> None:
     assert sent.dump_set.in_profile.copy is not None
     path, offset = sent.dump_set.in_profile.copy
     assert source_of(path).read_range(path, offset, 6) == b"module"
+
+
+def test_a_cluster_without_workers_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a while; and once more when all that came are lost."""
+    now, workers = [1000.0], {"a": 0}
+    events: list[Event] = []
+    client = SimpleNamespace(
+        nthreads=lambda: {name: count for name, count in workers.items() if count},
+        subscribe_topic=lambda *_: None,
+        close=lambda timeout: None,
+    )
+    monkeypatch.setattr(Cluster, "_connect", lambda *_: client)
+    monkeypatch.setattr(cluster_module, "require_distributed", lambda: None)
+    monkeypatch.setattr("ingest.staging.cluster.time.monotonic", lambda: now[0])
+    with closing(Cluster("tcp://s", 1, events.append)) as cluster:
+
+        def widths(count: int) -> set[int]:
+            workers["a"] = count
+            found = set()
+            for _ in range(10):
+                found.add(cluster.width)
+                now[0] += 3
+            return found
+
+        assert (widths(0), len(events)) == ({1}, 1)
+        assert (widths(4), len(events)) == ({4}, 1)
+        assert (widths(0), events) == ({1}, [WaitingForWorkers("tcp://s")] * 2)
 
 
 def test_a_missing_dask_is_reported_with_the_line_that_installs_it(
