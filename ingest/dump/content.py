@@ -30,16 +30,6 @@ _FINISH_BYTES: Final = 1 << 18
 _COMPRESSIONS: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
 
-class FileText(NamedTuple):
-    """A file read whole."""
-
-    text: str
-    sha256: str
-    """Of the uncompressed bytes, hexadecimal."""
-    text_bytes: int
-    notices: tuple[Notice, ...]
-
-
 class FilePart(NamedTuple):
     """A part of a file's uncompressed bytes.
 
@@ -276,23 +266,6 @@ class BlockReader:
 
 class TooMuchText(Exception):
     """A text is longer than the caller wants to hold."""
-
-
-def read_text(path: str, max_bytes: int | None = None) -> FileText:
-    """Read a file whole.
-
-    Raises:
-        DumpError: it cannot be read, or a compressed file is damaged.
-        TooMuchText: it has more than `max_bytes` bytes, uncompressed.
-    """
-    reader = BlockReader(path)
-    blocks = []
-    for block in reader:
-        blocks.append(block)
-        if max_bytes is not None and reader.text_bytes > max_bytes:
-            raise TooMuchText
-    text = blocks[0] if len(blocks) == 1 else "".join(blocks)
-    return FileText(text, reader.sha256, reader.text_bytes, tuple(reader.notices))
 
 
 class FileRange(NamedTuple):

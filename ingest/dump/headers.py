@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple
 
 from ingest.dump.grammar import INDEX, INT, LIMIT, SINT
+from ingest.dump.records import allocation_kind
 from ingest.errors import DumpError
 
 HEADER_LINE: Final = re.compile(rf"allocation ({INT}): (?:(0x[0-9a-f]+), )?size ({INT})((?:,.*)?):\n")
@@ -37,6 +38,13 @@ class Attributes(NamedTuple):
     maybe_live_out: bool
     is_preallocated_temp: bool
     unknown: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """What the allocation is for; see `allocation_kind`."""
+        return allocation_kind(
+            self.parameter_number is not None, self.maybe_live_out, self.is_constant, self.is_thread_local
+        )
 
 
 class Header(NamedTuple):

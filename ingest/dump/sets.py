@@ -87,7 +87,7 @@ class DumpSet(NamedTuple):
         path = os.path.join(self.directory, member.file_name)
         if self.source is not None:
             return PathIn(path, self.source, member.status)
-        return dict(self.links).get(member.file_name) or path
+        return dict(self.links).get(member.file_name, path) if self.links else path
 
     def paths(self) -> dict[str, str]:
         """Return where all members lie, by role."""

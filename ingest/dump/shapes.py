@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = ["ELEMENT_BITS", "Shape", "padded_bytes", "parse_shape", "tuple_elements"]
+__all__ = ["ELEMENT_BITS", "Shape", "padded_bytes", "parse_shape"]
 
 _BITS_BY_NAMES: Final = {
     8: "pred s1 s2 s4 s8 u1 u2 u4 u8 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11 f8e4m3b11fnuz f8e3m4 f8e5m2fnuz "
@@ -160,27 +160,6 @@ def padded_bytes(shape: Shape, text: str) -> int | None:
     elements = math.prod(minor_first)
     elements = -(-elements // layout.tail_padding) * layout.tail_padding
     return -(-elements * shape.element_bits // 8)
-
-
-def tuple_elements(text: str) -> tuple[str, ...]:
-    """Return the texts of the elements of a tuple shape, one level down; () for what is no tuple."""
-    if not (text.startswith("(") and text.endswith(")")) or text == "()":
-        return ()
-    elements: list[str] = []
-    depth = 0
-    part_of: list[str] = []
-    for part in text[1:-1].split(", "):
-        if not part_of and part.startswith("/*"):
-            part = part[part.find("*/") + 2 :]
-        part_of.append(part)
-        depth += part.count("(") - part.count(")")
-        if depth <= 0:
-            elements.append(", ".join(part_of))
-            part_of.clear()
-            depth = 0
-    if part_of:
-        elements.append(", ".join(part_of))
-    return tuple(elements)
 
 
 _PLAIN: Final = Layout()

@@ -23,7 +23,7 @@ from ingest.dump.headers import Header
 from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
 from ingest.dump.parse import ParsedDump
-from ingest.dump.records import Notice, allocation_kind, role_within
+from ingest.dump.records import Notice, role_within
 from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
@@ -139,17 +139,11 @@ class Batch:
         rows = []
         for header in headers:
             flags = header.attributes
-            kind = allocation_kind(
-                flags.parameter_number is not None,
-                flags.maybe_live_out,
-                flags.is_constant,
-                flags.is_thread_local,
-            )
             known = facts.get(header.allocation, (None, None))
             holds = _UNKNOWN if held is None else held[header.allocation]
             holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
             donation = donated.get(header.allocation, NO_DONATION)
-            rows.append((header.allocation, header.size, *flags[:10], kind, *known, *holds, *donation))
+            rows.append((header.allocation, header.size, *flags[:10], flags.kind, *known, *holds, *donation))
         self._extend("allocations", run_no, rows)
 
     def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:

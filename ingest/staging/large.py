@@ -92,12 +92,12 @@ def parse_in_pieces(
     Raises:
         DumpError: as `ingest.dump.parse.parse_set`.
     """
-    dump = ParsedDump()
-    sidecars = load_sidecars(dump_set, dump)
-    columns = ArrowColumns(dump, sidecars, dump_set.paths(), where, pool, in_flight)
+    dump, paths = ParsedDump(), dump_set.paths()
+    sidecars = load_sidecars(dump_set, paths, dump)
+    columns = ArrowColumns(dump, sidecars, paths, where, pool, in_flight)
     size = sum(member.size for member in dump_set.members)
     block_bytes = BLOCK_BYTES // 2 if size >= _HUGE_BYTES else BLOCK_BYTES
-    Driver(text_files(dump_set), columns, dump, block_bytes).read()
+    Driver(text_files(paths), columns, dump, block_bytes).read()
     columns.add_implied()
     play_back(dump, sidecars)
     columns.write_rest()

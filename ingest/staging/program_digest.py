@@ -17,7 +17,6 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.dump.headers import Header
-from ingest.dump.records import allocation_kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,12 +92,7 @@ class Prints:
         total = 0
         for header in headers:
             flags = header.attributes
-            kind = allocation_kind(
-                flags.parameter_number is not None,
-                flags.maybe_live_out,
-                flags.is_constant,
-                flags.is_thread_local,
-            )
+            kind = flags.kind
             print_ = self._kinds.get(kind)
             if print_ is None:
                 print_ = self._kinds[kind] = _hash(kind)

@@ -143,7 +143,7 @@ def read_sidecars(paths: Mapping[str, str], *, derive_lifetimes: bool = False) -
     Raises:
         DumpError: a file cannot be read now, and maybe by the next import.
     """
-    if not paths.keys() & set(ROLES):
+    if paths.keys().isdisjoint(ROLES):
         return NO_SIDECARS
     notices: list[Notice] = []
     sha256: dict[str, str] = {}

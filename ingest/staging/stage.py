@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -238,20 +238,20 @@ def is_recorded(task: Task, dump: ParsedDump, result: Staged) -> bool:
 
 def _parse_whole(dump_set: DumpSet) -> tuple[ParsedDump, Sidecars]:
     """Parse a set and its sidecar files; a protobuf alone is a dump too."""
-    files = text_files(dump_set)
-    if "primary" not in files:
+    paths = dump_set.paths()
+    if "primary" not in paths:
         return _parse_proto(dump_set)
-    dump = parse_set(files, LARGE_BYTES)
+    dump = parse_set(text_files(paths), LARGE_BYTES)
     is_lacking = not (dump.uses_from and dump.ranges_from)
-    sidecars = load_sidecars(dump_set, dump, derive_lifetimes=is_lacking)
+    sidecars = load_sidecars(dump_set, paths, dump, derive_lifetimes=is_lacking)
     if sidecars.proto is not None:
-        file = dump_set.paths()["proto"]
+        file = paths["proto"]
         differences = note_differences(sidecars.proto, dump, file)
         dump.notices += differences
         if not differences:
             add_implied(dump, Implied.by_proto(sidecars.proto), file)
     elif is_lacking and sidecars.text is not None:
-        file = dump_set.paths()["hlo"]
+        file = paths["hlo"]
         implied = implied_by_text(sidecars.text, dump.values, dump, file)
         if implied is not None:
             add_implied(dump, implied, file)
@@ -290,21 +290,29 @@ def play_back(dump: ParsedDump, sidecars: Sidecars) -> None:
         dump.resident_peak = dump.resident_peak if traced is None else traced
 
 
-def text_files(dump_set: DumpSet) -> dict[str, str]:
-    """Return the paths of the members that hold the dump's own text, by role."""
-    return {role: path for role, path in dump_set.paths().items() if role in START}
+def text_files(paths: Mapping[str, str]) -> dict[str, str]:
+    """Return, of the paths of a set's members by role, those that hold the dump's own text."""
+    return {role: path for role, path in paths.items() if role in START}
 
 
-def load_sidecars(dump_set: DumpSet, dump: ParsedDump, *, derive_lifetimes: bool = False) -> Sidecars:
+def load_sidecars(
+    dump_set: DumpSet, paths: Mapping[str, str], dump: ParsedDump, *, derive_lifetimes: bool = False
+) -> Sidecars:
     """Read the sidecar files of a dump; their notices and hashes go to the dump's.
 
     Where xbuf fails on them, the dump still loads.
+
+    Args:
+        dump_set: the set, for messages.
+        paths: where its members lie, by role.
+        dump: the dump.
+        derive_lifetimes: see `read_sidecars`.
 
     Raises:
         DumpError: as `read_sidecars`.
     """
     try:
-        sidecars = read_sidecars(dump_set.paths(), derive_lifetimes=derive_lifetimes)
+        sidecars = read_sidecars(paths, derive_lifetimes=derive_lifetimes)
     except (SourceError, DumpError):
         raise
     except Exception as error:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from ingest.dump.content import Content, read_text
+from ingest.dump.content import BlockReader, Content
 from ingest.errors import DumpError
 from ingest.hlo.proto import read_proto
 from ingest.hlo.text import read_hlo_text
 
 READERS: dict[str, tuple[Callable[[str], object], bytes]] = {
-    "dump": (read_text, b"BufferAssignment:\n"),
+    "dump": (lambda path: list(BlockReader(path)), b"BufferAssignment:\n"),
     "hlo-text": (read_hlo_text, b"HloModule m\n\n"),
     "protobuf": (read_proto, b"\x0a\x03\x0a\x01m" + b"\xa2\x1f\xff\xff\xff\x7f"),  # field 500, of any length
 }

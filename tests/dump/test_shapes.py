@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.dump.shapes import ELEMENT_BITS, Shape, padded_bytes, parse_shape, tuple_elements
+from ingest.dump.shapes import ELEMENT_BITS, Shape, padded_bytes, parse_shape
 from tests.support.dump_sets import DATA
 
 _MODERN_VALUE = re.compile(r"^ value: <[^>\n]*> \(size=(\d+),offset=\d+\): (.*)$", re.MULTILINE)
@@ -168,42 +168,19 @@ def test_deep_nesting_costs_neither_stack_nor_time() -> None:
     deep = "(" * 100_000 + ")" * 100_000
     started = time.process_time()
     assert parse_shape(deep).is_tuple
-    assert tuple_elements(deep) == (deep[1:-1],)
     assert not parse_shape("f32[8]{0:P" + deep[:-1] + "}").is_known
     assert not parse_shape("b(" * 50_000 + ")" * 50_000).is_known
     assert time.process_time() - started < 5
 
 
 def test_large_tuple_is_told_without_reading_its_leaves() -> None:
-    """A shape of 100,000 leaves costs no more than a small one; only the caller who asks splits it."""
+    """A shape of 100,000 leaves costs no more than a small one."""
     leaf = "f32[8,128]{1,0:T(8,128)}"
     text = f"({', '.join([leaf] * 100_000)})"
     started = time.process_time()
     for _ in range(1000):
         parse_shape(text)
     assert time.process_time() - started < 1  # 0.0002 s measured; reading the leaves takes 20 s
-    assert tuple_elements(text) == (leaf,) * 100_000
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("()", ()),
-        ("f32[2]{0}", ()),
-        ("(f32[2,3]{1,0:T(8,128)(2,1)})", ("f32[2,3]{1,0:T(8,128)(2,1)}",)),
-        ("(s32[], (f32[2]{0}, ()), token[])", ("s32[]", "(f32[2]{0}, ())", "token[]")),
-        (
-            "(s32[], s32[], s32[], s32[], s32[], "
-            "/*index=5*/(f32[1], f32[2], f32[3], f32[4], f32[5], /*index=5*/f32[6]))",
-            ("s32[]", "s32[]", "s32[]", "s32[]", "s32[]",
-             "(f32[1], f32[2], f32[3], f32[4], f32[5], /*index=5*/f32[6])"),
-        ),
-        ("(f32[8]{0:P((f32[8], s32[]))}, s32[])", ("f32[8]{0:P((f32[8], s32[]))}", "s32[]")),
-    ],
-)  # fmt: skip
-def test_elements_of_a_tuple_are_split_one_level(text: str, expected: tuple[str, ...]) -> None:
-    """Nested tuples stay whole, index comments belong to no element."""
-    assert tuple_elements(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -250,7 +227,6 @@ def test_no_text_breaks_the_parser(text: str) -> None:
     """Any text gives a shape; what it tells fits the database."""
     shape = parse_shape(text)
     padded_bytes(shape, text)
-    tuple_elements(text)
     numbers = (shape.element_bits, shape.memory_space, shape.logical_bytes, *(shape.dimensions or ()))
     assert all(number is None or abs(number) < 2**63 for number in (*numbers, *(shape.minor_to_major or ())))
 

@@ -110,7 +110,7 @@ def test_a_batch_gives_up_the_rows_that_are_arrow() -> None:
     """Workers hold the rows of a chunk as lists or as columns of Arrow, not as both."""
     batch = Batch()
     dump_set = next(one for one in discover([DATA]).sets if len(one.members) == 3)
-    batch.add(1, parse_set(stage.text_files(dump_set)))
+    batch.add(1, parse_set(stage.text_files(dump_set.paths())))
     for name, table in batch_tables(batch):
         assert len(table) == sum(rows for _, rows in batch.runs[name])
         assert not batch.rows[name]
