@@ -1,4 +1,4 @@
-"""`xbuf lake`: make a lake, bring it up to date, keep it in order."""
+"""`xbuf lake`: make a lake, bring it up to date, keep it in order; what moves runs is in `lake_moves`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import click
 
+from ingest.cli.lake_moves import attach, export, import_
 from ingest.cli.streams import echo
 from ingest.errors import ExitCode
 from ingest.query.cells import escape, human_bytes
@@ -18,7 +19,9 @@ _FORMAT = click.option(
 
 @click.group()
 def lake() -> None:
-    """Make a lake, bring it up to date, keep it in order.
+    """Make a lake, bring it up to date, keep it in order, open it to others.
+
+    Commands that only read take a lake as a database: xbuf runs --db lake:URL.
 
     URL is a folder, or s3://, gs:// or az:// BUCKET/PATH. docs/lake.md has more.
 
@@ -26,6 +29,10 @@ def lake() -> None:
     Example:
       xbuf lake verify s3://bucket/xbuf
     """
+
+
+for _command in (attach, export, import_):
+    lake.add_command(_command)
 
 
 @lake.command()

@@ -7,8 +7,10 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -23,6 +25,9 @@ from ingest.errors import UsageError
 from ingest.query.catalog import STARTERS, Catalog, by_topic, find_catalog
 from ingest.query.comparison import SIDES
 from ingest.query.header import NARROWING, Parameter, SavedQuery, Value, read_query
+
+if TYPE_CHECKING:
+    import duckdb
 
 _UNSAFE_OPTION = click.option(
     "--unsafe",
@@ -304,13 +309,18 @@ def _runner(saved: SavedQuery) -> Callable[..., None]:
 
         database = database or database_of(ctx)
         asked = {name: value for name, value in given.items() if _is_given(ctx, name)}
-        numbered = _with_numbers(asked, database)
-        values = bind(saved, {name: _joined(name, value) for name, value in numbered.items()})
-        if show_sql:
-            echo(sql_text(saved, values))
-            return
-        with reading(database, unsafe=unsafe) as connection:
-            answer(connection, saved, values, output, database, unsafe=unsafe)
+        with ExitStack() as stack:
+
+            @cache
+            def opened() -> duckdb.DuckDBPyConnection:
+                return stack.enter_context(reading(database, unsafe=unsafe))
+
+            numbered = _with_numbers(asked, opened)
+            values = bind(saved, {name: _joined(name, value) for name, value in numbered.items()})
+            if show_sql:
+                echo(sql_text(saved, values))
+            else:
+                answer(opened(), saved, values, output, database, unsafe=unsafe)
 
     return run
 
@@ -329,8 +339,11 @@ def _joined(name: str, value: Any) -> Value:
     return ",".join(text.replace(",", "?") for text in value)
 
 
-def _with_numbers(given: dict[str, Any], database: str) -> dict[str, Any]:
-    """Put the numbers of runs in the place of other references, in --run and the sides of a comparison."""
+def _with_numbers(given: dict[str, Any], opened: Callable[[], duckdb.DuckDBPyConnection]) -> dict[str, Any]:
+    """Put the numbers of runs in the place of other references, in --run and the sides of a comparison.
+
+    The database is `opened` where there are such references.
+    """
     from ingest.query.references import is_number, names_runs, resolve
 
     wanted = {
@@ -342,8 +355,7 @@ def _with_numbers(given: dict[str, Any], database: str) -> dict[str, Any]:
     }
     if not wanted:
         return given
-    with reading(database) as connection:
-        found = {text: ",".join(map(str, resolve(connection, text))) for text in wanted}
+    found = {text: ",".join(map(str, resolve(opened(), text))) for text in wanted}
     return {
         name: tuple(found.get(text, text) for text in value)
         if isinstance(value, tuple) and name == "run"

@@ -22,7 +22,9 @@ _GONE: Final = re.compile(r"No files found|No such file")
 
 def gone(lake: Lake, name: str) -> DatabaseError:
     """Return the error for a file that is there no more."""
-    return DatabaseError(f"{lake}/{name}: is gone since the lake was opened: it was vacuumed; run again")
+    return DatabaseError(
+        f"{lake}/{name}: is gone: a vacuum removed it meanwhile, so run again; or see xbuf lake verify {lake}"
+    )
 
 
 def failure_of(lake: Lake, error: duckdb.Error) -> DatabaseError | None:

@@ -98,7 +98,7 @@ def test_files_without_the_run_are_not_opened(
         with narrowed(connection, [run]):
             [[seen]] = connection.execute("SELECT count(DISTINCT run_id) FROM values").fetchall()
         assert seen == 1
-        gone = pytest.raises(DatabaseError, match=f"values/{files[0].name}: is gone .* run again")
+        gone = pytest.raises(DatabaseError, match=f"values/{files[0].name}: is gone: .* run again")
         with gone, in_words_of(f"lake:{full_lake}"):
             connection.execute("SELECT count(DISTINCT run_id) FROM values").fetchall()
 
