@@ -203,6 +203,7 @@ def test_a_reader_that_stays_for_a_day_never_makes_an_import_fail(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_scheduled_day_beside_real_shells(tmp_path: Path) -> None:
     """Six runs of the command with `duckdb -readonly` opened in the morning, hourly, and all the time.
 

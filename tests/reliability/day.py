@@ -9,9 +9,9 @@ database every hour and must see what it saw first. One is opened in every secon
 imports find a reader at the file as it is then and load by copy, and half find nobody and load in place. Two
 are opened anew all the time, one at the database and one at the published snapshot. None of them may see a
 part of an import; the snapshot's must never be refused, the database's only while a load is in place. One
-has the snapshot attached and refreshes it as docs/scheduled-imports.md says. Every import brings new dumps,
-but for one hour; every one must end with exit code 0, and nothing may be left beside the database that was
-not there in the morning.
+has the snapshot attached, reads all of it after each import, which must not have changed it, and refreshes it
+as docs/scheduled-imports.md says. Every import brings new dumps, but for one hour; every one must end with
+exit code 0, and nothing may be left beside the database that was not there in the morning.
 """
 
 from __future__ import annotations
@@ -174,6 +174,7 @@ def live_through(
     seen_first = stays.run(_ALL)
     runs = int(seen_first.partition(",")[0])
     whole = {runs}
+    team.run(_refresh(snapshot))
     lived: list[Hour] = []
     try:
         with visiting(database) as visits, visiting(snapshot) as team_visits:
@@ -185,6 +186,7 @@ def live_through(
                     new_dumps(inbox, hour, dumps)
                 news = 0 if hour == idle_hour else dumps
                 whole.add(runs + news)
+                published = _visit(snapshot, _ALL)
                 begun = time.monotonic()
                 told = _import([inbox], database, snapshot)
                 ended = time.monotonic()
@@ -197,6 +199,8 @@ def live_through(
                     second = None
                 runs += news
                 assert _visit(database) == str(runs), "a shell that is opened now does not see the new runs"
+                # It has read but the number of runs until now, so that it reads the file that it has open.
+                assert team.run(_ALL) == published, "the attached snapshot changed"
                 attached = team.run(f"{_refresh(snapshot)}\n{_RUNS}")
                 assert attached == str(runs), f"the team sees {attached} of {runs} runs"
                 left = _files(data)
@@ -259,9 +263,9 @@ def visiting(database: Path) -> Iterator[Visits]:
         thread.join()
 
 
-def _visit(database: Path) -> str:
+def _visit(database: Path, sql: str = _RUNS) -> str:
     done = subprocess.run(
-        [_DUCKDB, "-init", os.devnull, "-csv", "-noheader", "-readonly", str(database), _RUNS],
+        [_DUCKDB, "-init", os.devnull, "-csv", "-noheader", "-readonly", str(database), sql],
         capture_output=True,
         text=True,
         check=False,
