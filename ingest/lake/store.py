@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 from ingest.display import display
 from ingest.errors import DatabaseError, NotADatabase, UsageError, XbufError
 from ingest.source.address import parse_url
+from ingest.source.apart import require_own
 from ingest.source.kinds import is_url
 from ingest.source.refusal import refusal_of
 
@@ -83,6 +84,8 @@ class Lake:
             DatabaseError: the store is away or refuses, or there is no such table.
         """
         require_libraries()
+        if not self.is_local:
+            require_own()
         from deltalake import DeltaTable
 
         with in_words(self, name):
@@ -97,6 +100,8 @@ class Lake:
             DatabaseError: it cannot be used.
         """
         require_libraries()
+        if not self.is_local:
+            require_own()
         from obstore.store import LocalStore, from_url
 
         with in_words(self):

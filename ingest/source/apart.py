@@ -4,8 +4,9 @@ What reads object stores keeps threads, and a process with these cannot be forke
 for threads that it has not. So the process of an import, whose workers are forked, never reads there itself.
 And a process can be ended when its time is up, whatever it waits for.
 
-An import without workers (`jobs=0`) runs where nobody may fork, as in a program with JAX's threads. It reads
-stores itself; from then on no child of it can.
+An import without workers (`jobs=0`) runs where nobody may fork, as in a program with JAX's threads, and reads
+stores itself. So does what opens a lake in a store. From then on no process that it forks can, and workers
+are new programs (`ingest.staging.child.Child.fresh`).
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from typing import Any, Final, TypeVar
 from ingest.errors import SourceError
 from ingest.source.source import Terms
 
-__all__ = ["apart", "late", "require_own"]
+__all__ = ["apart", "has_read", "late", "require_own"]
 
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.5
 
 _reader: int | None = None
 """The process that has read a store, here or in a parent of this one."""
+
+
+def has_read() -> bool:
+    """Say whether this process has read a store, so that a child of it cannot."""
+    return _reader == os.getpid()
 
 
 def require_own() -> None:
@@ -40,8 +46,8 @@ def require_own() -> None:
     global _reader
     if _reader not in (None, os.getpid()):
         raise SourceError(
-            "the program that started this process has read URLs itself (jobs=0): import with jobs=0 always,"
-            " or never, in one program"
+            "the process that forked this one has read a store itself, so that this one would wait for ever;"
+            " import with jobs=0, or by a program of its own"
         )
     _reader = os.getpid()
 
@@ -53,12 +59,12 @@ def apart(make: Callable[..., Iterator[_T]], *arguments: Any, what: str, terms: 
         make: makes the generator; it and the arguments are sent to the process where that is not forked.
         arguments: for `make`.
         what: what is read, for messages.
-        terms: of reading; where they say so, this process runs the generator.
+        terms: of reading; where they say so, or this process has read a store before, it runs the generator.
 
     Raises:
         SourceError: the time is up, or the process was killed.
     """
-    if not terms.is_apart:
+    if not terms.is_apart or has_read():
         yield from make(*arguments)
         return
     context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")

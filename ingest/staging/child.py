@@ -93,17 +93,22 @@ class Child:
         return cls(at_hand, slot, pipe, process)
 
     @classmethod
-    def fresh(cls, at_hand: AtHand, slot: int) -> Child:
-        """Start a new Python, 0.5 s with what staging imports; it ends by itself when idle.
+    def fresh(cls, at_hand: AtHand, slot: int, idle_seconds: float | None = IDLE_SECONDS) -> Child:
+        """Start a new Python, 0.5 s with what staging imports.
 
         For a process that has threads, or is a daemon and may not have children of `multiprocessing`.
+
+        Args:
+            at_hand: where it notes what it reads.
+            slot: its place there.
+            idle_seconds: it ends by itself when it has had nothing to do for so long; None for never.
 
         Raises:
             OSError: the system refuses it.
         """
         pipe, theirs = multiprocessing.Pipe()
         program = "import sys; from ingest.staging.child import serve; serve(*sys.argv[1:])"
-        arguments = (str(theirs.fileno()), str(at_hand.path), str(slot))
+        arguments = (str(theirs.fileno()), str(at_hand.path), str(slot), str(idle_seconds or ""))
         try:
             process = _Program(
                 [sys.executable, "-P", "-c", program, *arguments],
@@ -175,14 +180,14 @@ class Child:
         return slots[self._slot] if self._slot < len(slots) else None
 
 
-def serve(descriptor: str, at_hand: str, slot: str) -> None:
+def serve(descriptor: str, at_hand: str, slot: str, idle_seconds: str) -> None:
     """Be a child that was started as a new Python; the arguments are those of its command line."""
     pipe = Connection(int(descriptor))
     hung_up = select.poll()
     hung_up.register(pipe.fileno(), 0)  # no event but the end of the other side
     _prepare(hung_up.poll)
     take_slot(AtHand(Path(at_hand)), int(slot))
-    while pipe.poll(IDLE_SECONDS):
+    while pipe.poll(float(idle_seconds) if idle_seconds else None):
         try:
             _answer(pipe)
         except EOFError:

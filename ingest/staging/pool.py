@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from ingest.source.apart import has_read
 from ingest.staging.at_hand import AtHand
 from ingest.staging.child import Child, WorkerLost
 from ingest.staging.stage import stage_sets
@@ -112,7 +113,7 @@ class _Worker:
         self.is_lost = False
         self._queue = queue
         self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._child = Child.forked(at_hand, slot)
+        self._child = Child.fresh(at_hand, slot, None) if has_read() else Child.forked(at_hand, slot)
 
     def watch(self) -> None:
         """Start the thread.
