@@ -6,6 +6,7 @@ they do. One part at a time is fetched, written next to the others, and forgotte
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import os
@@ -127,7 +128,7 @@ class Cluster:
         except (OSError, ValueError) as error:
             self.close()
             raise SchedulerError(
-                f"{scheduler}: the scheduler cannot be reached: {error}; is it the address that"
+                f"{display(scheduler)}: the scheduler cannot be reached: {error}; is it the address that"
                 " `dask scheduler` prints?"
             ) from error
         self._client.subscribe_topic(TOPIC, self._hear)
@@ -140,16 +141,13 @@ class Cluster:
             self._own = LocalCluster(
                 processes=False,
                 n_workers=1,
-                threads_per_worker=jobs,
+                threads_per_worker=max(jobs, 1),
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             return Client(self._own, set_as_default=False)
-        if scheduler.endswith(".json"):
-            with open(scheduler, encoding="utf-8"):
-                pass  # Dask waits for a file that is missing, for ever
-            return Client(scheduler_file=scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
-        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        address = _address_in(scheduler) if scheduler.endswith(".json") else scheduler
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
 
     @property
     def width(self) -> int:
@@ -206,13 +204,17 @@ class Cluster:
             self._client.cancel([errand.sent for errand in errands])
 
     def _send(self, errand: _Errand) -> None:
+        import dask
+
         key = f"xbuf-{token_hex(8)}"
         errand.trials += 1
         errand.begun, errand.place = False, None
         self._errands[key] = errand
-        errand.sent = self._client.submit(
-            stage_chunk, VERSIONS, errand.chunk, errand.is_checked, key=key, pure=False
-        )
+        # Dask warns of a task of 10 MB, as the content of an archive may be.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            errand.sent = self._client.submit(
+                stage_chunk, VERSIONS, errand.chunk, errand.is_checked, key=key, pure=False
+            )
 
         def fetch(_: object) -> None:
             if not errand.future.cancelled():
@@ -313,6 +315,21 @@ class Cluster:
             f"{self._name}: the connection to the scheduler is lost; run again when it is back: what was read"
             " until then is kept"
         )
+
+
+def _address_in(path: str) -> str:
+    """Return the address in a file that `dask scheduler --scheduler-file` has written.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is another file.
+    """
+    with open(path, encoding="utf-8") as file:
+        content = json.load(file)
+    address = content.get("address") if isinstance(content, dict) else None
+    if not isinstance(address, str):
+        raise ValueError("the file names no address")
+    return address
 
 
 def _with_module(task: Task) -> Task:

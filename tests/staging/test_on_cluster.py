@@ -22,7 +22,7 @@ from ingest.events import Event, WaitingForWorkers
 from ingest.source.local import source_of
 from ingest.staging.at_hand import AtHand, Reading
 from ingest.staging.child import Child, WorkerLost
-from ingest.staging.cluster import Cluster, _with_module
+from ingest.staging.cluster import Cluster, _address_in, _with_module
 from ingest.staging.parts import Parts, is_whole, put_parts, seal, take_parts
 from ingest.staging.task import Task
 from ingest.staging.workers import CLUSTER_CHUNK_BYTES, _cluster_chunks
@@ -146,6 +146,15 @@ def test_a_missing_dask_is_reported_with_the_line_that_installs_it(
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SchedulerError, match=r"which is not installed: .* -m pip install 'distributed"):
         import_dumps([tmp_path], bare_database, scheduler=cluster_module.LOCAL)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"address": 5}'])
+def test_a_file_that_is_of_no_scheduler_names_none(content: str, tmp_path: Path) -> None:
+    """Dask itself would wait for an empty one, and for a missing one, without end."""
+    path = tmp_path / "scheduler.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"no address|Expecting value"):
+        _address_in(str(path))
 
 
 def test_jobs_are_of_this_machine(tmp_path: Path) -> None:
