@@ -50,14 +50,12 @@ steps AS (
         n.keys,
         n.place,
         n."key",
-        n.number - CASE WHEN n.is_after THEN n.befores ELSE 0 END AS nth,
-        n."key" IS NOT NULL AND n.is_newest AND nth <= least(n.befores, n.afters)
+        n.nth,
+        n."key" IS NOT NULL AND n.is_newest AND count(*) OVER (PARTITION BY n."key", n.is_newest, n.nth) = 2
     FROM (
         SELECT
             w.*,
-            row_number() OVER alike AS number,
-            count(*) FILTER (NOT w.is_after) OVER alike AS befores,
-            count(*) FILTER (w.is_after) OVER alike AS afters
+            row_number() OVER (PARTITION BY w.is_after, w."key", w.is_newest ORDER BY w.place) AS nth
         FROM (
             SELECT
                 s.step + 1 AS step,
@@ -67,11 +65,6 @@ steps AS (
             FROM steps AS s
             WHERE NOT s.is_paired AND s.step < 4
         ) AS w
-        WINDOW alike AS (
-            PARTITION BY w."key", w.is_newest
-            ORDER BY w.is_after, w.place
-            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
-        )
     ) AS n
 )
 SELECT
