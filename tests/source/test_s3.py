@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from ingest.database.connect import open_database
 from ingest.errors import SourceError
 from ingest.pipeline.importer import import_dumps
+from ingest.pipeline.watch import watch
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, run_query
 from tests.source.test_archives import DUMP, PRIMARY
@@ -146,6 +148,20 @@ def test_a_store_that_goes_away_while_it_is_read_leaves_whole_runs(
     reference = tmp_path / "reference.duckdb"
     import_dumps("s3://dumps/many", reference, jobs=2)
     assert content_of(database, "") == content_of(reference, "")
+
+
+def test_what_appears_in_a_bucket_is_imported_while_it_is_watched(endpoint: str, tmp_path: Path) -> None:
+    """Nothing lies below the prefix at first."""
+    pauses: list[float] = []
+
+    def pause(_: float) -> bool:
+        pauses.append(time.monotonic())
+        if len(pauses) == 1:
+            put(f"{endpoint}/dumps/watched/{PRIMARY}", DUMP)
+        return len(pauses) == 3
+
+    done = watch("s3://dumps/watched", tmp_path / "xbuf.duckdb", pause=pause, quiet_seconds=0, jobs=1)
+    assert [summary.loaded for summary in done] == [1]
 
 
 def test_time_that_is_up_ends_an_import(
