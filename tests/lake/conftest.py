@@ -17,6 +17,7 @@ from ingest.lake.store import Lake
 from ingest.lake.transfer import export_lake, import_database
 from tests.support.dump_sets import DATA
 from tests.support.lakes import Content, in_process, load, stage, visible
+from tests.support.new_databases import NewDatabases
 from tests.support.once import made_once
 
 
@@ -79,11 +80,14 @@ def full_lake(tmp_path: Path, demonstration_lake: Path) -> Lake:
 
 
 @pytest.fixture(scope="session")
-def exported_file(tmp_path_factory: pytest.TempPathFactory, demonstration_lake: Path) -> Path:
+def exported_file(
+    tmp_path_factory: pytest.TempPathFactory, demonstration_lake: Path, _new_databases: NewDatabases
+) -> Path:
     """Database file with all that the lake has, under the same numbers. Only to be read."""
 
     def make(folder: Path) -> Path:
-        export_lake(Lake(str(demonstration_lake), True), str(folder / "exported.duckdb"))
+        with _new_databases.with_macros():
+            export_lake(Lake(str(demonstration_lake), True), str(folder / "exported.duckdb"))
         return folder / "exported.duckdb"
 
     return made_once(tmp_path_factory, "exported-lake", make)

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import xbuf
+from ingest.database.connect import open_database
 from ingest.database.scope import narrowed
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.errors import DatabaseError, UsageError
@@ -20,7 +21,8 @@ from ingest.lake.reading import in_words_of, open_to_read
 from ingest.lake.snapshot import read_snapshot
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, change_in_turn
-from ingest.lake.transfer import import_database
+from ingest.lake.transfer import export_lake, import_database
+from ingest.pipeline.importer import import_dumps
 from ingest.query.catalog import shipped
 from ingest.query.run import bind
 from ingest.query.selection import select_runs
@@ -84,12 +86,7 @@ def test_files_without_the_run_are_not_opened(
     full_lake: Lake, demonstration_file: Path, tmp_path: Path
 ) -> None:
     """A question about one run is answered also where the files of the others are gone."""
-    with duckdb.connect() as other:
-        other.execute(f"ATTACH '{demonstration_file}' AS old (READ_ONLY)")
-        other.execute(f"ATTACH '{tmp_path}/new.duckdb' AS new")
-        other.execute("COPY FROM DATABASE old TO new")
-        other.execute("UPDATE new.runs SET dump_dir = dump_dir || '/again'")
-    in_process(import_database, str(tmp_path / "new.duckdb"), full_lake)
+    in_process(import_database, str(_elsewhere(demonstration_file, tmp_path)), full_lake)
     files = in_process(read_snapshot, full_lake).tables["values"].files
     assert len(files) == 2
     with open_to_read(f"lake:{full_lake}") as connection:
@@ -113,6 +110,16 @@ def test_a_row_counts_where_its_run_does(full_lake: Lake) -> None:
     in_process(_take_out, full_lake, run)
     with open_to_read(f"lake:{full_lake}") as connection:
         assert connection.execute("SELECT count(*) FROM uses").fetchall() == [(before - lost,)]
+
+
+def _elsewhere(database: Path, folder: Path) -> Path:
+    """Make a database of the same runs in other places."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{database}' AS old (READ_ONLY)")
+        connection.execute(f"ATTACH '{folder}/elsewhere.duckdb' AS new")
+        connection.execute("COPY FROM DATABASE old TO new")
+        connection.execute("UPDATE new.runs SET dump_dir = dump_dir || '/again'")
+    return folder / "elsewhere.duckdb"
 
 
 def _take_out(lake: Lake, run: int) -> None:
@@ -156,3 +163,41 @@ def test_an_opened_lake_keeps_to_its_files(demonstration_lake: Path, demonstrati
 def test_saved_queries_are_no_table_of_a_lake() -> None:
     """All other tables are."""
     assert set(TABLES) - set(LAKE_TABLES) == {"saved_queries"}
+
+
+def test_a_column_that_came_later_is_unknown_in_older_files(
+    full_lake: Lake, demonstration_file: Path, tmp_path: Path
+) -> None:
+    """Where no file has it, and where some have: as the log's statistics say."""
+    folder = Path(full_lake.url("color_peaks"))
+    file = next(folder.glob("*.parquet"))
+    duckdb.sql(
+        f"COPY (SELECT * EXCLUDE (peak_time) FROM read_parquet('{file}')) TO '{file}.tmp' (FORMAT parquet)"
+    )
+    os.replace(f"{file}.tmp", file)
+    for log in (folder / "_delta_log").glob("*.json"):
+        log.write_text(log.read_text().replace('\\"peak_time\\":', '\\"other\\":'))
+    with open_to_read(f"lake:{full_lake}") as connection:
+        peaks = "SELECT count(*), count(peak_time), sum(peak_bytes) FROM color_peaks"
+        [(rows, known, total)] = connection.execute(peaks).fetchall()
+    assert rows > 0
+    assert known == 0
+    in_process(import_database, str(_elsewhere(demonstration_file, tmp_path)), full_lake)
+    with open_to_read(f"lake:{full_lake}") as connection:
+        assert connection.execute(peaks).fetchall() == [(2 * rows, rows, 2 * total)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_corpus_answers_as_from_a_file(shared_corpus: Path, tmp_path: Path) -> None:
+    """All rows of every saved query, of 337 dumps in a lake and in the file that they were imported into."""
+    import_dumps([shared_corpus], tmp_path / "xbuf.duckdb", jobs=2)
+    lake = Lake(str(tmp_path / "lake"), True)
+    in_process(import_database, str(tmp_path / "xbuf.duckdb"), lake)
+    export_lake(lake, str(tmp_path / "exported.duckdb"))
+    with (
+        open_to_read(f"lake:{lake}") as stored,
+        open_database(tmp_path / "exported.duckdb", read_only=True) as exported,
+    ):
+        for name in shipped():
+            assert ask(stored, name) == ask(exported, name), name
