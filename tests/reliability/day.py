@@ -186,7 +186,7 @@ def live_through(
                     new_dumps(inbox, hour, dumps)
                 news = 0 if hour == idle_hour else dumps
                 whole.add(runs + news)
-                published = _visit(snapshot, _ALL)
+                published, file = _visit(snapshot, _ALL), snapshot.stat().st_ino
                 begun = time.monotonic()
                 told = _import([inbox], database, snapshot)
                 ended = time.monotonic()
@@ -199,7 +199,8 @@ def live_through(
                     second = None
                 runs += news
                 assert _visit(database) == str(runs), "a shell that is opened now does not see the new runs"
-                # It has read but the number of runs until now, so that it reads the file that it has open.
+                # A file that is written over may have the old rows where they were.
+                assert (snapshot.stat().st_ino != file) == bool(news), "the snapshot is not another file"
                 assert team.run(_ALL) == published, "the attached snapshot changed"
                 attached = team.run(f"{_refresh(snapshot)}\n{_RUNS}")
                 assert attached == str(runs), f"the team sees {attached} of {runs} runs"

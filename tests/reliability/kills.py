@@ -398,6 +398,8 @@ def _check_what_is_left(site: Site, database: Path, snapshot: Path, before: Sigh
         " WHERE r.import_id = imports.import_id)",
     )
     assert not wrong, wrong
+    twice = _rows(database, "SELECT import_uuid, count(*) FROM imports GROUP BY ALL HAVING count(*) > 1")
+    assert not twice, "an import that was gone on with has another row"
     if len(now.published) == whole > len(before.published):
         return "published"
     if len(now.runs) == whole:
