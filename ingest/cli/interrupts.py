@@ -86,6 +86,8 @@ def reading(database: str, *, unsafe: bool = False) -> Iterator[duckdb.DuckDBPyC
         try:
             yield connection
         finally:
+            # Of a query that Ctrl-C broke off DuckDB's threads go on, and closing would wait for them.
+            connection.interrupt()
             signal.set_wakeup_fd(before)
             os.close(struck)
             thread.join()
