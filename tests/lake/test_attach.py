@@ -52,7 +52,8 @@ def test_saved_queries_are_macros(views: Path, in_file: duckdb.DuckDBPyConnectio
             assert connection.execute(query).fetchall() == in_file.execute(query).fetchall()
         of_columns = (
             "SELECT table_name, column_name, comment FROM duckdb_columns()"
-            " WHERE NOT internal AND schema_name = 'main' AND table_name <> 'attached_lake' ORDER BY ALL"
+            " WHERE NOT internal AND database_name = current_database() AND schema_name = 'main'"
+            " AND table_name <> 'attached_lake' ORDER BY ALL"
         )
         commented = {row for row in in_file.execute(of_columns).fetchall() if row[0] != "alembic_version"}
         assert set(connection.execute(of_columns).fetchall()) == commented
