@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ import ingest.database.creation
 from ingest.database.connect import create, open_database
 from ingest.version import VERSION
 from tests.support.new_databases import NewDatabases
-from tests.support.once import folder_of_run, made_once
+from tests.support.once import made_once
 from tests.support.query_databases import load_demonstration, load_seeds
 
 # The default deadline of 200 ms an example measures the machine's load, not the code.
@@ -22,6 +24,12 @@ settings.register_profile("xbuf", deadline=None)
 settings.load_profile("xbuf")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+_COMPILED = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "compiled")
+if sys.dont_write_bytecode:
+    # Kept, though not next to the sources: to compile all tests anew takes twice the rest of the collection.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = sys.pycache_prefix or _COMPILED
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -43,12 +51,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _modules_are_compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what processes compile for the next ones of this run: each takes 0.15 s to compile our modules."""
+def _programs_keep_what_they_compile() -> Iterator[None]:
+    """Let the processes that tests start find what earlier ones have compiled: 0.15 s each."""
     with pytest.MonkeyPatch.context() as patch:
-        if sys.dont_write_bytecode:  # nothing is to be kept in the checkout
-            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-            patch.setenv("PYTHONPYCACHEPREFIX", str(folder_of_run(tmp_path_factory) / "compiled"))
+        if "PYTHONDONTWRITEBYTECODE" in os.environ:
+            patch.delenv("PYTHONDONTWRITEBYTECODE")
+            patch.setenv("PYTHONPYCACHEPREFIX", sys.pycache_prefix or _COMPILED)
         yield
 
 
@@ -115,6 +123,12 @@ def demonstration_file(tmp_path_factory: pytest.TempPathFactory, _new_databases:
     """Dumps of many releases in nine imports, with the saved queries installed. Only to be read."""
     with _new_databases.with_macros():
         return made_once(tmp_path_factory, "demonstration", load_demonstration)
+
+
+@pytest.fixture(scope="module")
+def own_demonstration(demonstration_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy for a module, as DuckDB shares the settings of all connections of a process to one file."""
+    return Path(shutil.copy(demonstration_file, tmp_path_factory.mktemp("own") / "xbuf.duckdb"))
 
 
 @pytest.fixture(scope="session")

@@ -22,16 +22,10 @@ SMALL, LARGE = str(GOLDEN / "dumps/batch-8"), str(GOLDEN / "dumps/batch-32")
 Run = Callable[..., Result]
 
 
-@pytest.fixture(scope="module")
-def file(demonstration_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, as DuckDB shares the settings of all connections of a process to one file."""
-    return Path(shutil.copy(demonstration_file, tmp_path_factory.mktemp("own") / "xbuf.duckdb"))
-
-
 @pytest.fixture
-def xbuf_(file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def xbuf_(own_demonstration: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `xbuf ...` on the demonstration, 80 columns wide."""
-    monkeypatch.setenv("XBUF_DB", str(file))
+    monkeypatch.setenv("XBUF_DB", str(own_demonstration))
     monkeypatch.setenv("COLUMNS", "80")
 
     def run(*arguments: str) -> Result:
@@ -116,11 +110,11 @@ def test_dumps_are_compared_without_a_database(tmp_path: Path, monkeypatch: pyte
     assert before == sorted(tmp_path.rglob("*"))
 
 
-def test_a_dump_is_compared_with_a_run(xbuf_: Run, file: Path) -> None:
+def test_a_dump_is_compared_with_a_run(xbuf_: Run, own_demonstration: Path) -> None:
     """The run keeps its number; the dump gets one that no run has. The database stays as it is."""
-    before = file.read_bytes()
+    before = own_demonstration.read_bytes()
     (pair,) = json.loads(xbuf_("diff", "jit_step@batch=8", LARGE, "--format", "json").stdout)["pairs"]
-    with duckdb.connect(str(file), read_only=True) as connection:
+    with duckdb.connect(str(own_demonstration), read_only=True) as connection:
         ((number, greatest),) = connection.execute(
             "SELECT (SELECT max(run_id) FROM run_labels WHERE (key, value) = ('batch', '8')), max(run_id)"
             " FROM runs"
@@ -128,7 +122,7 @@ def test_a_dump_is_compared_with_a_run(xbuf_: Run, file: Path) -> None:
     assert pair["before"]["run_id"] == number
     assert pair["after"]["run_id"] > greatest
     assert sum(row["change_bytes"] for row in pair["changes"]) == 384 << 10
-    assert file.read_bytes() == before
+    assert own_demonstration.read_bytes() == before
 
 
 def test_modules_without_a_partner_are_listed(xbuf_: Run) -> None:

@@ -33,12 +33,6 @@ class Answer(NamedTuple):
 Run = Callable[..., Answer]
 
 
-@pytest.fixture(scope="module")
-def own_demonstration(demonstration_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, as DuckDB shares the settings of all connections of a process to one file."""
-    return Path(shutil.copy(demonstration_file, tmp_path_factory.mktemp("own") / "xbuf.duckdb"))
-
-
 @pytest.fixture
 def run(own_demonstration: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `xbuf ...` on the demonstration; errors of ours as the program shows them."""

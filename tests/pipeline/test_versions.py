@@ -6,15 +6,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 
-from ingest import ImportSummary, import_dumps, open_database
 from ingest.maintenance.doctor import examine
 from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
+from tests.support.place import Place
 
 FOLDER = DATA / "dumps" / "jaxlib-0.10.2-cpu"
 STEM = "module_0002.jit_step.cpu_after_optimizations"
@@ -25,14 +23,11 @@ PRIMARY, VALUES, LIVE_RANGE = (
 TABLES = ("values", "uses", "ranges", "schedule", "peak_breakdown", "run_files")
 
 
-class Place:
-    """A directory of one dump set, and the database that it is imported into."""
+class Versions(Place):
+    """Holds a set whose files change."""
 
     def __init__(self, folder: Path, database: Path) -> None:
-        self.folder = folder
-        self.database = database
-        self._reading: duckdb.DuckDBPyConnection | None = None
-        folder.mkdir()
+        super().__init__(folder, database)
         self._time = 1_700_000_000
 
     def put(self, name: str, old: str = "", new: str = "") -> None:
@@ -46,28 +41,13 @@ class Place:
     def remove(self, name: str) -> None:
         (self.folder / name).unlink()
 
-    def load(self, **options: Any) -> ImportSummary:
-        self.close()
-        return import_dumps(self.folder, self.database, jobs=1, **options)
-
     def runs(self) -> list[tuple[int, bool, bool]]:
         return self.query("SELECT run_id, has_values, has_ranges FROM runs ORDER BY ALL")
 
-    def query(self, sql: str) -> list[Any]:
-        if self._reading is None:
-            self._reading = open_database(self.database, read_only=True)
-        return self._reading.execute(sql).fetchall()
-
-    def close(self) -> None:
-        """Close the connection of the questions: opening one for each takes 25 ms."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
-
 
 @pytest.fixture
-def place(tmp_path: Path, database: Path) -> Iterator[Place]:
-    place = Place(tmp_path / "dumps", database)
+def place(tmp_path: Path, database: Path) -> Iterator[Versions]:
+    place = Versions(tmp_path / "dumps", database)
     yield place
     place.close()
 
@@ -80,7 +60,7 @@ def other(name: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("changed", [VALUES, pytest.param(LIVE_RANGE, marks=pytest.mark.slow)])
-def test_another_text_beside_an_equal_primary_is_a_new_version(changed: str, place: Place) -> None:
+def test_another_text_beside_an_equal_primary_is_a_new_version(changed: str, place: Versions) -> None:
     """The run of before stays as it was, with all its rows."""
     for name in (PRIMARY, VALUES, LIVE_RANGE):
         place.put(name)
@@ -101,7 +81,7 @@ def test_another_text_beside_an_equal_primary_is_a_new_version(changed: str, pla
     "order",
     [(PRIMARY, VALUES, LIVE_RANGE), pytest.param((PRIMARY, LIVE_RANGE, VALUES), marks=pytest.mark.slow)],
 )
-def test_what_a_set_gains_completes_its_run(order: tuple[str, ...], place: Place) -> None:
+def test_what_a_set_gains_completes_its_run(order: tuple[str, ...], place: Versions) -> None:
     """One by one, whichever comes first; the run keeps number and labels."""
     for count, name in enumerate(order, 1):
         place.put(name)
@@ -111,7 +91,7 @@ def test_what_a_set_gains_completes_its_run(order: tuple[str, ...], place: Place
     assert place.query("SELECT count(*) FROM run_labels") == [(3,)]
 
 
-def test_what_a_set_loses_is_kept(place: Place) -> None:
+def test_what_a_set_loses_is_kept(place: Versions) -> None:
     """A set without a file that its run has is unchanged; with another file instead it is a new version."""
     place.put(PRIMARY)
     place.put(LIVE_RANGE)
@@ -123,7 +103,7 @@ def test_what_a_set_loses_is_kept(place: Place) -> None:
     assert place.runs() == [(1, False, True), (2, True, False)]
 
 
-def test_replace_keeps_the_newest_version_alone(place: Place) -> None:
+def test_replace_keeps_the_newest_version_alone(place: Versions) -> None:
     """A changed text replaces the run as a changed primary does; a gained one completes it."""
     place.put(PRIMARY)
     place.put(LIVE_RANGE)
@@ -137,7 +117,7 @@ def test_replace_keeps_the_newest_version_alone(place: Place) -> None:
     assert place.query('SELECT DISTINCT run_id FROM "ranges"') == [(2,)]
 
 
-def test_a_file_that_cannot_be_read_is_gained_once(place: Place) -> None:
+def test_a_file_that_cannot_be_read_is_gained_once(place: Versions) -> None:
     """Its notice is kept, and the next import has nothing to read."""
     place.put(PRIMARY)
     place.load()
@@ -151,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_gained_once(place: Place) -> None:
     assert [run_id for run_id, *_ in place.runs()] == [1]
 
 
-def test_a_file_under_a_new_name_is_read_once(place: Place) -> None:
+def test_a_file_under_a_new_name_is_read_once(place: Versions) -> None:
     """The name is recorded with size and time: a third import does not read what the second found equal."""
     import gzip
 
@@ -166,7 +146,7 @@ def test_a_file_under_a_new_name_is_read_once(place: Place) -> None:
     assert place.load(dry_run=True).unchanged == 1
 
 
-def test_versions_stay_apart_through_an_export(place: Place, tmp_path: Path) -> None:
+def test_versions_stay_apart_through_an_export(place: Versions, tmp_path: Path) -> None:
     """An export has both; a database that has one of them takes the other; what lacks a file is completed."""
     place.put(PRIMARY)
     place.load()

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-from ingest import ImportSummary, import_dumps, open_database
 from tests.support.dump_sets import DATA
+from tests.support.place import Place
 
 FOLDER = DATA / "hlo" / "jaxlib-0.10.2-cpu"
 STEM, OTHER = "module_0010.jit_dn.cpu_after_optimizations", "module_0004.jit_cd.cpu_after_optimizations"
@@ -30,34 +29,13 @@ OF_VALUES = {
 OF_RANGES = {"ranges": "*", "schedule": "*", "peak_breakdown": "*"}
 
 
-class Place:
-    """A directory of one dump set, and the database that it is imported into."""
-
-    def __init__(self, folder: Path, database: Path) -> None:
-        self.folder = folder
-        self.database = database
-        self._reading: duckdb.DuckDBPyConnection | None = None
-        folder.mkdir()
+class Texts(Place):
+    """Holds some files of a set."""
 
     def put(self, *endings: str, of: str = STEM) -> None:
         for ending in endings:
             shutil.copy(FOLDER / f"{of}{ending}", self.folder / f"{STEM}{ending}")
             os.utime(self.folder / f"{STEM}{ending}", (1_700_000_000, 1_700_000_000))
-
-    def load(self, **options: Any) -> ImportSummary:
-        self.close()
-        return import_dumps(self.folder, self.database, jobs=1, **options)
-
-    def query(self, sql: str) -> list[Any]:
-        if self._reading is None:
-            self._reading = open_database(self.database, read_only=True)
-        return self._reading.execute(sql).fetchall()
-
-    def close(self) -> None:
-        """Close the connection of the questions: opening one for each takes 25 ms."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
 
     def rows(self, columns: dict[str, str]) -> dict[str, list[Any]]:
         return {
@@ -69,17 +47,17 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path, database: Path) -> Iterator[Place]:
-    place = Place(tmp_path / "dumps", database)
+def place(tmp_path: Path, database: Path) -> Iterator[Texts]:
+    place = Texts(tmp_path / "dumps", database)
     yield place
     place.close()
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Texts]:
     """The set with all its files."""
     folder = tmp_path_factory.mktemp("whole")
-    place = Place(folder / "dumps", folder / "whole.duckdb")
+    place = Texts(folder / "dumps", folder / "whole.duckdb")
     place.put(PRIMARY, VALUES, LIVE_RANGE, PROTO)
     assert place.load().loaded == 1
     yield place
@@ -95,7 +73,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     ],
 )
 def test_the_texts_give_what_they_give_in_a_whole_set(
-    texts: tuple[str, ...], place: Place, whole: Place
+    texts: tuple[str, ...], place: Texts, whole: Texts
 ) -> None:
     """Row by row, and the figures of the run; one notice says that the primary file is missing."""
     place.put(PROTO, *texts)
@@ -117,7 +95,7 @@ def test_the_texts_give_what_they_give_in_a_whole_set(
 
 
 @pytest.mark.parametrize("ending", [VALUES, pytest.param(LIVE_RANGE, marks=pytest.mark.slow)])
-def test_a_text_of_another_compilation_is_left_out(ending: str, place: Place) -> None:
+def test_a_text_of_another_compilation_is_left_out(ending: str, place: Texts) -> None:
     """It is held against the protobuf, which loads without it; the right text completes the run later."""
     place.put(PROTO)
     place.put(ending, of=OTHER)
@@ -132,7 +110,7 @@ def test_a_text_of_another_compilation_is_left_out(ending: str, place: Place) ->
     assert place.query("SELECT run_id, uses_from, ranges_from FROM runs") == [(1, *origins)]
 
 
-def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Place, whole: Place) -> None:
+def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Texts, whole: Texts) -> None:
     """Nothing of what was read before the damage is kept."""
     place.put(PROTO, VALUES, LIVE_RANGE)
     values = place.folder / f"{STEM}{VALUES}"
@@ -148,7 +126,7 @@ def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Place, whole: P
     assert (file, line > 1) == (str(values), True)
 
 
-def test_the_primary_file_completes_the_run(place: Place, whole: Place) -> None:
+def test_the_primary_file_completes_the_run(place: Texts, whole: Texts) -> None:
     """It is the same run, and then one as if all its files had come at once."""
     place.put(PROTO, VALUES)
     place.load()
@@ -161,7 +139,7 @@ def test_the_primary_file_completes_the_run(place: Place, whole: Place) -> None:
     assert place.rows(columns) == whole.rows(columns)
 
 
-def test_without_a_protobuf_it_stays_a_reject(place: Place) -> None:
+def test_without_a_protobuf_it_stays_a_reject(place: Texts) -> None:
     """So it does where protobufs are not to be read."""
     place.put(VALUES)
     summary = place.load()
