@@ -171,6 +171,7 @@ def test_a_lake_of_a_newer_version_is_not_written(lake: Lake, part: str) -> None
     assert in_process(open_batches, lake) == []
 
 
+@pytest.mark.slow
 def test_a_lake_of_an_older_version_is_brought_up_to_date(
     tmp_path: Path, part: str, whole: Content, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_lake_of_an_older_version_is_brought_up_to_date(
     assert in_process(upgrade) == whole
 
 
+@pytest.mark.slow
 def test_a_damaged_object_of_a_batch(lake: Lake, part: str) -> None:
     """It is named; nothing of its batch counts, and its dumps can be imported again."""
     assert end(begin(lambda: (steps(2, "after")(), load(lake, part)))) == -9

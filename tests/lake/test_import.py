@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import ingest.pipeline.importer as importer
 from ingest import ImportSummary, import_dumps
 from ingest.cli.ingest import ingest
 from ingest.lake.commit import connect
 from ingest.lake.files import attach
 from ingest.lake.store import Lake
 from tests.lake.conftest import TWO_RUNS
-from tests.support.lakes import in_process
+from tests.support.dump_sets import DATA
+from tests.support.lakes import begin, die, end, in_process
+
+SEEDS = DATA / "seeds"
 
 
 def settled_copy(target: Path) -> Path:
@@ -34,7 +38,7 @@ def dumps(tmp_path: Path) -> Path:
 
 
 def load(lake: Lake, dumps: Path, **options: Any) -> ImportSummary:
-    return import_dumps(dumps, lake=lake.root, staging=f"{lake.root}-staging", jobs=1, **options)
+    return import_dumps(dumps, lake=lake.root, staging=f"{lake.root}-staging", jobs=0, **options)
 
 
 def ask(lake: Lake, query: str, *tables: str) -> list[tuple[Any, ...]]:
@@ -47,23 +51,60 @@ def ask(lake: Lake, query: str, *tables: str) -> list[tuple[Any, ...]]:
     return in_process(answer)
 
 
-def test_an_import_and_another_that_finds_nothing_new(
-    lake: Lake, dumps: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_and_another_that_finds_nothing_new(lake: Lake, dumps: Path) -> None:
     """The second opens no dump and writes nothing; a third with a label puts that on."""
-    first = load(lake, dumps)
+
+    def work() -> tuple[ImportSummary, ImportSummary, ImportSummary, bool]:
+        first = load(lake, dumps)
+        vars(importer)["read_tasks"] = lambda tasks, *_, **__: tasks and 1 / 0
+        before = sorted(Path(lake.root).rglob("*"))
+        again = load(lake, dumps)
+        is_untouched = sorted(Path(lake.root).rglob("*")) == before
+        return first, again, load(lake, dumps, labels={"team": "a"}), is_untouched
+
+    first, again, labelled, is_untouched = in_process(work)
     assert (first.database, first.import_id, first.loaded, first.status) == (lake.root, 1, 2, "ok")
-    before = sorted(path for path in Path(lake.root).rglob("*"))
-    monkeypatch.setattr("ingest.pipeline.importer.read_tasks", lambda tasks, *_, **__: tasks and 1 / 0)
-    again = load(lake, dumps)
     assert (again.loaded, again.unchanged, again.import_id) == (0, 2, None)
-    assert sorted(path for path in Path(lake.root).rglob("*")) == before
-    labelled = load(lake, dumps, labels={"team": "a"})
+    assert is_untouched
     assert labelled.unchanged == 2
     assert ask(lake, "SELECT key, value FROM run_labels", "run_labels") == [("team", "a")] * 2
     # The import that found nothing new is in the history now.
     history = "SELECT import_id, loaded, unchanged FROM imports ORDER BY started_at"
     assert ask(lake, history, "imports") == [(1, 2, 0), (2, 0, 2), (3, 0, 2)]
+
+
+def add_damaged(folder: Path) -> Path:
+    """Put a dump there whose printed total is wrong."""
+    folder.mkdir()
+    seed = next(path for path in sorted(SEEDS.iterdir()) if "Total bytes used: " in path.read_text())
+    damaged = folder / seed.name
+    damaged.write_text(seed.read_text().replace("Total bytes used: ", "Total bytes used: 9"))
+    os.utime(damaged, (1_700_000_000, 1_700_000_000))
+    return folder
+
+
+@pytest.mark.slow
+def test_several_imports_on_one_machine_with_workers(lake: Lake, dumps: Path) -> None:
+    """Each has a staging folder of its own; what one left that was killed, another takes over."""
+    sources = [dumps, add_damaged(dumps.parent / "damaged")]
+
+    def run(**options: Any) -> ImportSummary:
+        return import_dumps(sources, lake=lake.root, staging=f"{lake.root}-staging", jobs=2, **options)
+
+    def killed() -> None:
+        vars(importer)["_Import"].load = lambda self: die()
+        run()
+
+    assert end(begin(killed)) == -9
+    children = [begin(run) for _ in range(3)]
+    assert [end(child) for child in children] == [0, 0, 0]
+    assert ask(lake, "SELECT count(*) FROM runs", "runs") == [(2,)]
+    assert ask(lake, "SELECT count(*) FROM imports WHERE loaded = 2", "imports") == [(1,)]
+    assert not list(Path(f"{lake.root}-staging").glob("*/2*"))
+    last = run()
+    assert (last.unchanged, last.status, last.import_id) == (2, "rejects", None)
+    rejects = ask(lake, "SELECT DISTINCT kind FROM rejects", "rejects")
+    assert len(rejects) == 1
 
 
 @pytest.mark.parametrize(

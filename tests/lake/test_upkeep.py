@@ -23,6 +23,7 @@ from ingest.lake.verify import verify_lake
 from tests.support.lakes import Content, begin, end, in_process, load, steps, stored, visible
 
 
+@pytest.mark.slow
 def test_compaction_drops_the_rows_of_runs_that_are_no_more(lake: Lake, part: str, lesser_part: str) -> None:
     """What is visible stays; a vacuum then leaves one file a table, and nothing is found amiss."""
 
@@ -45,6 +46,7 @@ def test_compaction_drops_the_rows_of_runs_that_are_no_more(lake: Lake, part: st
     assert files == len(list(Path(lake.url("values")).glob("*.parquet"))) == 1
 
 
+@pytest.mark.slow
 def test_compaction_keeps_the_rows_of_a_batch_under_way(lake: Lake, part: str, whole: Content) -> None:
     """They come before their runs."""
     assert end(begin(lambda: (steps(12, "after")(), load(lake, part, team="a")))) == -9
@@ -61,6 +63,7 @@ def test_compaction_keeps_the_rows_of_a_batch_under_way(lake: Lake, part: str, w
     assert in_process(work) == whole
 
 
+@pytest.mark.slow
 def test_a_vacuum_blocks_the_way_of_a_writer_that_sleeps(lake: Lake, part: str, whole: Content) -> None:
     """It had written its files, but no object: the next import begins anew, and so must the sleeper."""
     assert end(begin(lambda: (steps(2, "before")(), load(lake, part, team="a")))) == -9
