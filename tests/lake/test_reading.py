@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import xbuf
+from ingest.compare.sides import Source, gather
 from ingest.database.connect import open_database
 from ingest.database.scope import narrowed
 from ingest.database.tables import RUN_TABLES, TABLES
@@ -201,3 +202,20 @@ def test_the_corpus_answers_as_from_a_file(shared_corpus: Path, tmp_path: Path) 
     ):
         for name in shipped():
             assert ask(stored, name) == ask(exported, name), name
+
+
+def test_runs_of_a_lake_and_of_a_file_come_together(
+    demonstration_lake: Path, demonstration_file: Path, tmp_path: Path
+) -> None:
+    """As a comparison of a run in a lake with dumps needs them."""
+    with open_to_read(f"lake:{demonstration_lake}") as connection:
+        [[run]] = connection.execute("SELECT max(run_id) FROM runs WHERE has_ranges").fetchall()
+        [[rows]] = connection.execute("SELECT count(*) FROM ranges WHERE run_id = $1", [run]).fetchall()
+    both = tmp_path / "both.duckdb"
+    stored, filed = f"lake:{demonstration_lake}", str(demonstration_file)
+    gather(str(both), [Source(stored, (run,)), Source(filed, (1,), run)])
+    with duckdb.connect(str(both), read_only=True) as connection:
+        found = connection.execute("SELECT run_id, count(*) FROM ranges GROUP BY ALL ORDER BY 1").fetchall()
+        runs = connection.execute("SELECT run_id FROM runs ORDER BY 1").fetchall()
+    assert found[0] == (run, rows)
+    assert runs == [(run,), (run + 1,)]
