@@ -350,6 +350,7 @@ def _at_kind(kind: str, killed: list[str]) -> Kill:
 def compare_whole(site: Site, database: Path) -> None:
     """Compare with an undisturbed import, table by table."""
     assert differences(site.whole_content, database) == {}
+    _require_one_row_each(database)
     loaded = count(database, "SELECT sum(loaded) FROM imports")
     assert loaded == count(site.whole, "SELECT count(*) FROM runs"), loaded
 
@@ -398,8 +399,7 @@ def _check_what_is_left(site: Site, database: Path, snapshot: Path, before: Sigh
         " WHERE r.import_id = imports.import_id)",
     )
     assert not wrong, wrong
-    twice = _rows(database, "SELECT import_uuid, count(*) FROM imports GROUP BY ALL HAVING count(*) > 1")
-    assert not twice, "an import that was gone on with has another row"
+    _require_one_row_each(database)
     if len(now.published) == whole > len(before.published):
         return "published"
     if len(now.runs) == whole:
@@ -407,6 +407,12 @@ def _check_what_is_left(site: Site, database: Path, snapshot: Path, before: Sigh
     if now.runs != before.runs:
         return "loaded in part"
     return "reading" if new else "starting"
+
+
+def _require_one_row_each(database: Path) -> None:
+    """Require that an import that was gone on with has no other row."""
+    query = "SELECT import_uuid, count(*) FROM imports GROUP BY ALL HAVING count(*) > 1"
+    assert _rows(database, query) == []
 
 
 def count(database: Path, query: str) -> int:

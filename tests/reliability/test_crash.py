@@ -97,6 +97,7 @@ def sha256(path: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # for many processes, on a machine that is busy
 @pytest.mark.parametrize("way", [IN_PLACE, BY_COPY], ids=str)
 def test_a_kill_at_each_kind_of_step_loses_nothing(site: Site, way: Way) -> None:
     """At the first of each kind that is made, written, renamed or removed, from the lock to the snapshot.
@@ -124,6 +125,7 @@ def test_a_kill_at_a_random_moment_loses_nothing(site: Site, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # for many processes, on a machine that is busy
 @pytest.mark.parametrize("reader", [False, True], ids=["in place", "by copy"])
 @pytest.mark.parametrize("change", ["forget", "compact", "restore"])
 def test_a_killed_change_is_done_or_not_begun(site: Site, tmp_path: Path, change: str, reader: bool) -> None:

@@ -95,6 +95,7 @@ def cut_off(texts: Mapping[str, bytes], keep: float) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @CORPUS_IS_HERE
 def test_pieces_of_the_corpus_give_the_same_rows(tmp_path: Path) -> None:
     """Every real dump at hand in some 16 pieces, cut off in some 8; of each kind two, cut at every record.
