@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -248,6 +247,8 @@ def _watch(search: _Search, options: ImportOptions, quiet: bool) -> Iterator[Imp
 def _print_summary(summary: ImportSummary, format_: str, quiet: bool) -> None:
     try:
         if format_ == "json":
+            import json  # 2 ms
+
             echo(json.dumps(_as_json(summary)))
         elif not quiet:
             echo(_as_text(summary))

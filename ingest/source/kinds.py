@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from ingest.display import display
 
@@ -77,6 +76,8 @@ def without_secrets(text: str) -> str:
 
 def is_well_formed(url: str) -> bool:
     """Say whether a URL has a host and a port; else its parts may be of something that is not to be shown."""
+    from urllib.parse import urlsplit  # 3 ms
+
     try:
         parts = urlsplit(url)
         _ = parts.port
