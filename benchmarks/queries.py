@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
-from ingest.database.connect import open_database
 from ingest.database.scope import narrowed
+from ingest.lake.reading import open_to_read
 from ingest.query.catalog import shipped
 from ingest.query.comparison import is_comparison
 from ingest.query.header import SavedQuery, Value
@@ -38,26 +38,27 @@ class Counts:
     values: int
 
 
-def time_queries(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
+def time_queries(database: str | os.PathLike[str], repeat: int) -> tuple[Counts, list[QueryTime]]:
     """Run every saved query several times on two threads; slowest first."""
-    with open_database(database, read_only=True, threads=2) as connection:
+    with _open(database) as connection:
         timed = [_time(connection, query, {}, repeat) for query in shipped().load_all()]
         return _counts(connection), sorted(timed, key=lambda one: -one.median)
 
 
-def time_one_run(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
+def time_one_run(database: str | os.PathLike[str], repeat: int) -> tuple[Counts, list[QueryTime]]:
     """Ask every question that can be asked of one run of the one in the middle; slowest first.
 
     A comparison is with the next run of the same module.
     """
-    with open_database(database, read_only=True, threads=2) as connection:
+    with _open(database) as connection:
         counts = _counts(connection)
         pair = connection.execute(
             "SELECT list(n.run_id ORDER BY n.run_id) FROM ("
             " SELECT o.run_id FROM runs AS r JOIN runs AS o"
             "  ON o.module_name = r.module_name AND o.backend = r.backend AND o.run_id >= r.run_id"
-            " WHERE r.run_id = $middle ORDER BY o.run_id LIMIT 2) AS n",
-            {"middle": counts.runs // 2},
+            " WHERE r.run_id = (SELECT run_id FROM runs ORDER BY run_id LIMIT 1 OFFSET $before)"
+            " ORDER BY o.run_id LIMIT 2) AS n",
+            {"before": counts.runs // 2 - 1},
         ).fetchone()
         assert pair is not None
         run, next_one = map(str, pair[0])
@@ -69,6 +70,13 @@ def time_one_run(database: Path, repeat: int) -> tuple[Counts, list[QueryTime]]:
                     _time(connection, query, sides if is_comparison(query) else {"run": run}, repeat)
                 )
         return counts, sorted(timed, key=lambda one: -one.median)
+
+
+def _open(database: str | os.PathLike[str]) -> duckdb.DuckDBPyConnection:
+    """Open a file or a lake with two threads."""
+    connection = open_to_read(database, unsafe=True)
+    connection.execute("SET threads = 2")
+    return connection
 
 
 def _time(

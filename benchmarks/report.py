@@ -1,7 +1,8 @@
 """Put results into the document: `python -m benchmarks.report`.
 
-The results of `python -m benchmarks --json docs/performance.json` go between the marks of docs/performance.md
-and into its chart, so that no figure of a table is copied by hand.
+The results of `python -m benchmarks --json docs/performance.json` and of `python -m benchmarks.capacity` go
+between the marks of docs/performance.md and docs/scale-out.md and into the chart, so that no figure is copied
+by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from benchmarks.data import CHECKOUT
 from benchmarks.table import table
 
 RESULTS: Final = CHECKOUT / "docs" / "performance.json"
-DOCUMENT: Final = CHECKOUT / "docs" / "performance.md"
+DOCUMENTS: Final = (CHECKOUT / "docs" / "performance.md", CHECKOUT / "docs" / "scale-out.md")
 CHART: Final = CHECKOUT / "docs" / "performance.svg"
 _MARK: Final = re.compile(r"(<!-- results: ([\w-]+) -->\n).*?(<!-- end -->)", re.S)
 _COMPARED: Final = {
@@ -28,9 +29,10 @@ _COMPARED: Final = {
 
 
 def main() -> None:
-    """Write the document and the chart."""
+    """Write the documents and the chart."""
     results = read_results(RESULTS)
-    DOCUMENT.write_text(filled(DOCUMENT.read_text(encoding="utf-8"), results), encoding="utf-8")
+    for document in DOCUMENTS:
+        document.write_text(filled(document.read_text(encoding="utf-8"), results), encoding="utf-8")
     CHART.write_text(chart(results), encoding="utf-8")
 
 
