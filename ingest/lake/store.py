@@ -147,11 +147,12 @@ def parse_lake(text: str) -> Lake:
 
 
 def require_libraries() -> None:
-    """Raise DatabaseError, with the line that installs them, where deltalake or obstore is missing."""
+    """Raise DatabaseError, with the line that installs them, where a library of the extra is missing."""
     from importlib.util import find_spec
 
-    if find_spec("deltalake") is None or find_spec("obstore") is None:
-        raise DatabaseError(f"a lake needs deltalake and obstore, which are not installed: {INSTALL}")
+    missing = [name for name in ("deltalake", "fsspec", "obstore") if find_spec(name) is None]
+    if missing:
+        raise DatabaseError(f"a lake needs {', '.join(missing)}, not installed here: {INSTALL}")
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 
 from ingest.errors import DatabaseError
-from ingest.lake.store import Lake, in_words, parse_lake
+from ingest.lake.store import Lake, in_words, parse_lake, require_libraries
 
 
 @pytest.mark.parametrize(
@@ -67,3 +68,11 @@ def test_errors_are_said_in_words_of_our_own(raised: Exception, said: str) -> No
     assert "SECRET" not in str(caught.value)
     assert str(caught.value).startswith("s3://b/x/runs: ")
     assert caught.value.__cause__ is None
+
+
+def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line that installs the libraries of the extra."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fsspec" else found(name))
+    with pytest.raises(DatabaseError, match=r"a lake needs fsspec, not installed here: .* -m pip install "):
+        require_libraries()
