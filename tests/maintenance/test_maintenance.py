@@ -166,8 +166,11 @@ def test_an_empty_history_says_so(tmp_path: Path) -> None:
 # --- doctor --------------------------------------------------------------------------------------------
 
 
-def test_a_sound_database_has_no_trouble(database: Path) -> None:
+def test_a_sound_database_has_no_trouble(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every check is ok, and nothing was changed by looking."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # elsewhere killed processes may have left files
     before = database.read_bytes()
     result = invoke(doctor, "--db", database)
     assert result.return_value == 0
