@@ -79,10 +79,10 @@ def test_it_is_made_anew_in_its_place(
         ]
 
 
-def test_no_other_file_is_replaced(full_lake: Lake, demonstration_file: Path, tmp_path: Path) -> None:
+def test_no_other_file_is_replaced(full_lake: Lake, own_demonstration: Path, tmp_path: Path) -> None:
     """Neither a database of runs nor a text."""
     database, text = tmp_path / "xbuf.duckdb", tmp_path / "notes.txt"
-    database.write_bytes(demonstration_file.read_bytes())
+    database.write_bytes(own_demonstration.read_bytes())
     text.write_text("mine")
     for path in (database, text):
         before = path.read_bytes()

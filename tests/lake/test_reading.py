@@ -84,10 +84,10 @@ def test_a_table_in_which_no_run_has_a_row_is_empty_for_a_run(in_lake: duckdb.Du
 
 
 def test_files_without_the_run_are_not_opened(
-    full_lake: Lake, demonstration_file: Path, tmp_path: Path
+    full_lake: Lake, own_demonstration: Path, tmp_path: Path
 ) -> None:
     """A question about one run is answered also where the files of the others are gone."""
-    in_process(import_database, str(_elsewhere(demonstration_file, tmp_path)), full_lake)
+    in_process(import_database, str(_elsewhere(own_demonstration, tmp_path)), full_lake)
     files = in_process(read_snapshot, full_lake).tables["values"].files
     assert len(files) == 2
     with open_to_read(f"lake:{full_lake}") as connection:
@@ -145,12 +145,12 @@ def test_macros_are_there_for_sql(demonstration_lake: Path, exported_file: Path)
             assert list(lake.sql(statement)) == list(file.sql(statement)), statement
 
 
-def test_an_opened_lake_keeps_to_its_files(demonstration_lake: Path, demonstration_file: Path) -> None:
+def test_an_opened_lake_keeps_to_its_files(demonstration_lake: Path, own_demonstration: Path) -> None:
     """SQL of a user reaches no other file, and no setting."""
     with open_to_read(f"lake:{demonstration_lake}") as connection:
         for sql in (
             "FROM read_text('/etc/hostname')",
-            f"ATTACH '{demonstration_file}' AS other",
+            f"ATTACH '{own_demonstration}' AS other",
             f"FROM read_text('{demonstration_lake}/../x')",
         ):
             with pytest.raises(duckdb.PermissionException):
@@ -167,7 +167,7 @@ def test_saved_queries_are_no_table_of_a_lake() -> None:
 
 
 def test_a_column_that_came_later_is_unknown_in_older_files(
-    full_lake: Lake, demonstration_file: Path, tmp_path: Path
+    full_lake: Lake, own_demonstration: Path, tmp_path: Path
 ) -> None:
     """Where no file has it, and where some have: as the log's statistics say."""
     folder = Path(full_lake.url("color_peaks"))
@@ -183,7 +183,7 @@ def test_a_column_that_came_later_is_unknown_in_older_files(
         [(rows, known, total)] = connection.execute(peaks).fetchall()
     assert rows > 0
     assert known == 0
-    in_process(import_database, str(_elsewhere(demonstration_file, tmp_path)), full_lake)
+    in_process(import_database, str(_elsewhere(own_demonstration, tmp_path)), full_lake)
     with open_to_read(f"lake:{full_lake}") as connection:
         assert connection.execute(peaks).fetchall() == [(2 * rows, rows, 2 * total)]
 
@@ -205,14 +205,14 @@ def test_the_corpus_answers_as_from_a_file(shared_corpus: Path, tmp_path: Path) 
 
 
 def test_runs_of_a_lake_and_of_a_file_come_together(
-    demonstration_lake: Path, demonstration_file: Path, tmp_path: Path
+    demonstration_lake: Path, own_demonstration: Path, tmp_path: Path
 ) -> None:
     """As a comparison of a run in a lake with dumps needs them."""
     with open_to_read(f"lake:{demonstration_lake}") as connection:
         [[run]] = connection.execute("SELECT max(run_id) FROM runs WHERE has_ranges").fetchall()
         [[rows]] = connection.execute("SELECT count(*) FROM ranges WHERE run_id = $1", [run]).fetchall()
     both = tmp_path / "both.duckdb"
-    stored, filed = f"lake:{demonstration_lake}", str(demonstration_file)
+    stored, filed = f"lake:{demonstration_lake}", str(own_demonstration)
     gather(str(both), [Source(stored, (run,)), Source(filed, (1,), run)])
     with duckdb.connect(str(both), read_only=True) as connection:
         found = connection.execute("SELECT run_id, count(*) FROM ranges GROUP BY ALL ORDER BY 1").fetchall()

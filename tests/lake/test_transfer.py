@@ -52,20 +52,20 @@ def _compare(one: Path, other: Path) -> None:
                 assert left == [(0,)], table
 
 
-def test_a_file_comes_back_as_it_went(demonstration_file: Path, exported_file: Path) -> None:
+def test_a_file_comes_back_as_it_went(own_demonstration: Path, exported_file: Path) -> None:
     """Every row of every table; only numbers and the time of loading differ."""
-    _compare(demonstration_file, exported_file)
+    _compare(own_demonstration, exported_file)
     with open_database(exported_file, read_only=True) as connection:
         assert connection.execute("FROM largest_live_out(top := 1)").fetchall()
 
 
 def test_the_same_file_twice_is_one(
-    full_lake: Lake, demonstration_file: Path, exported_file: Path, tmp_path: Path
+    full_lake: Lake, own_demonstration: Path, exported_file: Path, tmp_path: Path
 ) -> None:
     """So is what a lake has exported itself."""
     exported = tmp_path / "exported.duckdb"  # the other may be open in this process
     exported.write_bytes(exported_file.read_bytes())
-    runs = in_process(import_database, str(demonstration_file), full_lake)
+    runs = in_process(import_database, str(own_demonstration), full_lake)
     assert runs == Imported(0, runs.known, 0, 0)
     assert in_process(import_database, str(exported), full_lake) == runs
     with open_to_read(f"lake:{full_lake}") as connection:
@@ -74,12 +74,12 @@ def test_the_same_file_twice_is_one(
 
 @pytest.mark.slow
 def test_large_files_come_in_several_batches(
-    full_lake: Lake, demonstration_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    full_lake: Lake, own_demonstration: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And a kill between two of them loses nothing."""
     again = tmp_path / "again.duckdb"
     with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{demonstration_file}' AS old (READ_ONLY); ATTACH '{again}' AS new")
+        connection.execute(f"ATTACH '{own_demonstration}' AS old (READ_ONLY); ATTACH '{again}' AS new")
         connection.execute("COPY FROM DATABASE old TO new")
         connection.execute("UPDATE new.runs SET dump_dir = dump_dir || '/again'")
         connection.execute("UPDATE new.imports SET import_uuid = import_uuid || 'again'")
