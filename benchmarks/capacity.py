@@ -96,12 +96,12 @@ class Capacity:
         before = self._parquet()
         compact = run([*_XBUF, "lake", "compact", str(self._lake)])
         run([*_XBUF, "lake", "vacuum", str(self._lake)])
+        after = self._parquet()
+        size = sum(path.stat().st_size for path in self._lake.rglob("*") if path.is_file()) / 1e6
         one, every, _ = self._ask(f"lake:{self._lake}", runs)
         more = run(
             [*XBUF, str(self._dump(runs)), "--lake", str(self._lake), "--staging", f"{self._lake}-staging"]
         )
-        after = self._parquet()
-        size = sum(path.stat().st_size for path in self._lake.rglob("*") if path.is_file()) / 1e6
         return load.cpu, before, compact.cpu, after, size, *one, every, more.cpu
 
     def _ask(self, database: str, runs: int) -> tuple[tuple[float, float], float | None, int]:

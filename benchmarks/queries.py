@@ -53,15 +53,14 @@ def time_one_run(database: str | os.PathLike[str], repeat: int) -> tuple[Counts,
     with _open(database) as connection:
         counts = _counts(connection)
         pair = connection.execute(
-            "SELECT list(n.run_id ORDER BY n.run_id) FROM ("
-            " SELECT o.run_id FROM runs AS r JOIN runs AS o"
-            "  ON o.module_name = r.module_name AND o.backend = r.backend AND o.run_id >= r.run_id"
-            " WHERE r.run_id = (SELECT run_id FROM runs ORDER BY run_id LIMIT 1 OFFSET $before)"
-            " ORDER BY o.run_id LIMIT 2) AS n",
-            {"before": counts.runs // 2 - 1},
+            "SELECT run_id, next_id FROM ("
+            " SELECT run_id, lead(run_id) OVER (PARTITION BY module_name, backend ORDER BY run_id) AS next_id"
+            " FROM runs QUALIFY row_number() OVER (ORDER BY run_id) <= $half)"
+            " WHERE next_id IS NOT NULL ORDER BY run_id DESC LIMIT 1",
+            {"half": counts.runs // 2},
         ).fetchone()
         assert pair is not None
-        run, next_one = map(str, pair[0])
+        run, next_one = map(str, pair)
         timed = []
         for query in shipped().load_all():
             if query.reads_selected:
