@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["INSTALL", "PREFIX", "Lake", "in_words", "parse_lake", "require_libraries"]
 
+# deltalake takes its level from here when it is imported. Else it writes to stderr what a store answered each
+# time, in lines of a thousand characters; what it comes to is in our own message.
+os.environ.setdefault("RUST_LOG", "off")
+
 PREFIX: Final = "lake:"
 """Start of a `--db` that names a lake."""
 INSTALL: Final = (

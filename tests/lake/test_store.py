@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from ingest.errors import DatabaseError
 from ingest.lake.store import Lake, in_words, parse_lake, require_libraries
+from tests.support.dump_sets import DATA
 
 
 @pytest.mark.parametrize(
@@ -76,3 +82,49 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fsspec" else found(name))
     with pytest.raises(DatabaseError, match=r"a lake needs fsspec, not installed here: .* -m pip install "):
         require_libraries()
+
+
+class _Denying(BaseHTTPRequestHandler):
+    def do_PUT(self) -> None:
+        self.send_error(403)
+
+    do_GET = do_PUT
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def denying() -> Iterator[str]:
+    """URL of a service that gives no credentials, as a machine in a cloud may have it."""
+    with HTTPServer(("127.0.0.1", 0), _Denying) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command", [["xbuf", "runs", "--db"], ["xbuf_ingest", str(DATA / "seeds"), "--lake"]]
+)
+def test_a_store_without_credentials_is_one_line(command: list[str], denying: str, tmp_path: Path) -> None:
+    """What the libraries log of their trials is not shown."""
+    program, *words = command
+    place = "s3://nobody-has-this/lake"
+    words.append(f"lake:{place}" if program == "xbuf" else place)
+    environment = {
+        name: text for name, text in os.environ.items() if not name.startswith("AWS_") and name != "RUST_LOG"
+    }
+    environment |= {
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT": denying,
+        "AWS_REGION": "us-east-1",
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path),
+    }
+    code = f"from ingest.cli.entry import {program}; {program}()"
+    process = subprocess.run(
+        [sys.executable, "-c", code, *words], env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 3
+    [line] = process.stderr.splitlines()
+    assert line.startswith(f"error: {place}")
