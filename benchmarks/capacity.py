@@ -140,7 +140,8 @@ class Capacity:
         return folder
 
     def _parquet(self) -> int:
-        return sum(1 for _ in self._lake.rglob("*.parquet"))
+        """Count the files of rows; a checkpoint of a log is one of another kind."""
+        return sum(path.parent.name != "_delta_log" for path in self._lake.rglob("*.parquet"))
 
 
 def main(arguments: list[str] | None = None) -> None:
