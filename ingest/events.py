@@ -19,6 +19,7 @@ __all__ = [
     "Published",
     "SetRejected",
     "SourceAway",
+    "StagedApart",
     "Unfinished",
     "WaitingForLock",
     "WaitingForWorkers",
@@ -95,6 +96,18 @@ class SetRejected(NamedTuple):
     message: str
 
 
+class StagedApart(NamedTuple):
+    """Dump sets were staged one by one, as together they could not be: slower, and a fault of xbuf's.
+
+    Attributes:
+        dumps: how many.
+        message: what went wrong, and where.
+    """
+
+    dumps: int
+    message: str
+
+
 class Unfinished(NamedTuple):
     """A dump set is still being written; it is left for the next import."""
 
@@ -157,6 +170,7 @@ Event = (
     | LeftOut
     | NothingFound
     | SetRejected
+    | StagedApart
     | Unfinished
     | Loaded
     | Published

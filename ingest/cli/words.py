@@ -30,6 +30,7 @@ class Words:
             NothingFound,
             SetRejected,
             SourceAway,
+            StagedApart,
             Unfinished,
             WaitingForLock,
             WaitingForWorkers,
@@ -38,6 +39,11 @@ class Words:
         match event:
             case SetRejected(file, line, _, message):
                 self._rest.append(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
+            case StagedApart(dumps, message):
+                self._rest.append(
+                    f"warning: xbuf failed on {dumps:,} dumps together and took each by itself, which is slow"
+                    f" ({message}); please report it"
+                )
             case Unfinished(dump):
                 self._rest.append(f"unfinished: {dump}: still being written; left for the next import")
             case LeftOut(path, message) if not self._quiet:

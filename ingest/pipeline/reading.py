@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ingest.database.refusals import explain
 from ingest.errors import XbufError
-from ingest.events import Event, SetRejected
+from ingest.events import Event, SetRejected, StagedApart
 from ingest.pipeline.journal import ImportRecord, Journal, staging_folder
 from ingest.pipeline.summary import Progress
 from ingest.pipeline.suspects import Suspects
@@ -109,6 +109,8 @@ def read_tasks(
         outcome.add(staged)
         for one in staged.rejected:
             emit(set_rejected(one))
+        for sets, message in staged.apart:
+            emit(StagedApart(sets, message))
         done += count
         report(Progress("read", done, total))
         if done < total:  # the last ones are loaded at the end, when no worker takes memory any more

@@ -85,7 +85,7 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
         shutil.rmtree(f"{part}.tmp", ignore_errors=True)
         if len(tasks) == 1:
             return Staged(rejected=[internal(tasks[0].dump_set, error)])
-        result = Staged()
+        result = Staged(apart=[(len(tasks), _described(error))])
         for task in tasks:
             result.add(stage_sets([task], f"{part}-{task.run_no:07d}"))
         return result
@@ -137,17 +137,28 @@ def _stage_in_pieces(task: Task, part: str) -> Staged:
 
 def internal(dump_set: DumpSet, error: Exception) -> Rejected:
     """Turn a failure of xbuf's own into a reject that asks to report it."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    words = f"{type(error).__name__}: {error}"[:500]
     return Rejected(
         display(dump_set.path(dump_set.members[0])),
         None,
         None,
         None,
         "internal",
-        display(f"xbuf failed on this dump ({words}); please report it, with the file"),
-        f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}",
+        display(f"xbuf failed on this dump ({_words(error)}); please report it, with the file"),
+        _place(error),
     )
+
+
+def _described(error: Exception) -> str:
+    return display(f"{_words(error)} ({_place(error)})")
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def _place(error: Exception) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
 
 
 def lost(dump_set: DumpSet) -> Rejected:

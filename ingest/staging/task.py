@@ -74,6 +74,8 @@ class Staged:
     unfinished: list[Task] = field(default_factory=list)
     lost: list[tuple[Task, str]] = field(default_factory=list)
     """Sets that their worker was lost with, and how it was."""
+    apart: list[tuple[int, str]] = field(default_factory=list)
+    """How many sets were staged one by one, as together they could not be, and why."""
 
     def add(self, other: Staged) -> None:
         """Add what became of other sets."""
@@ -85,3 +87,4 @@ class Staged:
         self.rejected += other.rejected
         self.unfinished += other.unfinished
         self.lost += other.lost
+        self.apart += other.apart

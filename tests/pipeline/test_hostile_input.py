@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -33,6 +33,9 @@ from ingest.cli.xbuf import xbuf
 from ingest.display import display
 from ingest.dump.find import discover
 from ingest.dump.parse import parse_set
+from ingest.events import Event, StagedApart
+from ingest.staging import stage
+from ingest.staging.task import Task
 from tests.support.content import orphans
 from tests.support.dump_sets import DATA, DumpSet, committed_sets
 from tests.support.rights import as_ordinary_user
@@ -609,6 +612,26 @@ def test_what_xbuf_fails_on_is_rejected_alone(
     assert (file, kind) == (str(folder / f"b{PRIMARY}"), "internal")
     assert "RecursionError: too deep" in message
     assert "please report it" in message
+
+
+def test_what_fails_together_is_taken_one_by_one_and_reported(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost, and the time that it takes has a reason in the log."""
+    folder = write(tmp_path / "dumps", {f"{name}{PRIMARY}": TINY for name in "abc"})
+    together = stage._stage_together
+
+    def fail_together(tasks: Sequence[Task], *arguments: Any) -> Any:
+        if len(tasks) > 1:
+            raise AttributeError("no such thing")
+        return together(tasks, *arguments)
+
+    monkeypatch.setattr(stage, "_stage_together", fail_together)
+    events: list[Event] = []
+    assert import_dumps([folder], database, jobs=1, on_event=events.append).loaded == 3
+    [event] = [event for event in events if isinstance(event, StagedApart)]
+    assert event.dumps == 3
+    assert event.message.startswith("AttributeError: no such thing (test_hostile_input.py:")
 
 
 def test_a_failure_beside_a_dump_is_a_notice(
