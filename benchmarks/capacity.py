@@ -95,7 +95,7 @@ class Capacity:
         load = run([*_XBUF, "lake", "import", str(self._file), str(self._lake)])
         before = self._parquet()
         compact = run([*_XBUF, "lake", "compact", str(self._lake)])
-        run([*_XBUF, "lake", "vacuum", str(self._lake)])
+        run([*_XBUF, "lake", "vacuum", str(self._lake), "--keep-hours", "0"])
         after = self._parquet()
         size = sum(path.stat().st_size for path in self._lake.rglob("*") if path.is_file()) / 1e6
         one, every, _ = self._ask(f"lake:{self._lake}", runs)
@@ -120,7 +120,7 @@ class Capacity:
         """Import a dump that is new, with nobody there, and next to a reader."""
         in_place = run([*XBUF, str(self._dump(runs)), "--db", str(self._file)])
         reading = (
-            "import duckdb, sys; duckdb.connect(sys.argv[1], read_only=True); print(flush=True); input()"
+            "import duckdb, sys; c = duckdb.connect(sys.argv[1], read_only=True); print(flush=True); input()"
         )
         with subprocess.Popen(
             [sys.executable, "-c", reading, str(self._file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
