@@ -16,7 +16,7 @@ from ingest.pipeline.labels import Labelling, lacking_labels
 from ingest.pipeline.lake_records import Apart
 from ingest.pipeline.loading import STEP_SECONDS, ended_with, leave
 from ingest.pipeline.summary import Progress
-from ingest.pipeline.target import Changes
+from ingest.pipeline.target import Changes, Loading
 from ingest.staging.memory import release_freed
 
 if TYPE_CHECKING:
@@ -29,16 +29,11 @@ _ENDED: Final = ("finished_at", "status", "found", "unchanged", "rejected", "unf
 """Columns of `imports` that are known when an import begins, and when it has ended."""
 
 
-class LakeLoading:
+class LakeLoading(Loading):
     """The loads of one import into a lake; see `ingest.pipeline.target.Loading`."""
 
     def __init__(self, apart: Apart, place: str, report: Callable[[Progress], None]) -> None:
-        self.pending: list[Journal] = []
-        self.import_id: int | None = None
-        self.loaded = 0
-        self.resumed = 0
-        self.by_copy = False
-        self.seconds = 0.0
+        super().__init__()
         self._apart = apart
         self._place = place
         self._report = report

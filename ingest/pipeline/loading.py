@@ -20,7 +20,7 @@ from ingest.pipeline.journal import Journal, read_folded, remove_folded, staging
 from ingest.pipeline.labels import lacking_labels, put_labels
 from ingest.pipeline.manifest import has_manifest, note_runs, take_in
 from ingest.pipeline.summary import Progress
-from ingest.pipeline.target import Changes
+from ingest.pipeline.target import Changes, Loading
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import release_freed
 from ingest.version import VERSION
@@ -38,18 +38,13 @@ STEP_SECONDS: Final = 20.0
 """Time after which what is staged is loaded, while more is being read."""
 
 
-class FileLoading:
+class FileLoading(Loading):
     """The loads of one import into a database file; see `ingest.pipeline.target.Loading`."""
 
     def __init__(
         self, target: str, wait_seconds: float, on_wait: OnWait, report: Callable[[Progress], None]
     ) -> None:
-        self.pending: list[Journal] = []
-        self.import_id: int | None = None
-        self.loaded = 0
-        self.resumed = 0
-        self.by_copy = False
-        self.seconds = 0.0
+        super().__init__()
         self._target = target
         self._staging: Path = staging_folder(target)
         self._wait_seconds = wait_seconds

@@ -5,6 +5,7 @@ All else of an import is the same for both: the search, the plan, the staging, t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Records(Protocol):
         """Whether it should be written down that these dumps were rejected, or saved queries changed."""
 
 
-class Loading(Protocol):
+class Loading(ABC):
     """The loads of one import.
 
     Attributes:
@@ -80,19 +81,23 @@ class Loading(Protocol):
         seconds: how long the last load took.
     """
 
-    pending: list[Journal]
-    import_id: int | None
-    loaded: int
-    resumed: int
-    by_copy: bool
-    seconds: float
+    def __init__(self) -> None:
+        self.pending: list[Journal] = []
+        self.import_id: int | None = None
+        self.loaded = 0
+        self.resumed = 0
+        self.by_copy = False
+        self.seconds = 0.0
 
+    @abstractmethod
     def make_in_advance(self) -> None:
         """Make what is missing while workers read."""
 
+    @abstractmethod
     def step(self, journal: Journal, now: bool) -> None:
         """Load what is staged so far, when it is time: one bad dump must not keep the others out."""
 
+    @abstractmethod
     def finish(self, journal: Journal, status: str, changes: Changes) -> None:
         """Load what is staged, also by earlier imports that were cut off, and record them.
 
