@@ -8,7 +8,6 @@ that way, and in 1.7 s as Arrow datasets of deltalake's.
 from __future__ import annotations
 
 import errno
-import io
 import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ from fsspec import AbstractFileSystem
 
 from ingest.lake.failures import SCHEME, gone
 from ingest.lake.store import in_words
+from ingest.source.objects import Seekable
 
 if TYPE_CHECKING:
     from ingest.lake.snapshot import Snapshot
@@ -93,24 +93,12 @@ class StoredFiles(AbstractFileSystem):  # type: ignore[misc]
         return path.removeprefix(self._root)
 
 
-class _Stored(io.RawIOBase):
+class _Stored(Seekable):
     """A file, as far as DuckDB uses one."""
 
     def __init__(self, files: StoredFiles, key: str, size: int) -> None:
-        self._files, self._key, self._size, self._at = files, key, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
-        return self._at
+        super().__init__(size)
+        self._files, self._key = files, key
 
     def read(self, size: int = -1) -> bytes:
         left = max(self._size - self._at, 0)

@@ -21,21 +21,19 @@ from ingest.display import display
 from ingest.errors import DatabaseError, NotADatabase, UsageError, XbufError
 from ingest.source.address import parse_url
 from ingest.source.apart import require_own
-from ingest.source.kinds import is_url
+from ingest.source.kinds import LAKE_PREFIX, is_url
 from ingest.source.refusal import refusal_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from obstore.store import ObjectStore
 
-__all__ = ["INSTALL", "PREFIX", "Lake", "in_words", "parse_lake", "require_libraries"]
+__all__ = ["INSTALL", "Lake", "in_words", "parse_lake", "require_libraries"]
 
 # deltalake takes its level from here when it is imported. Else it writes to stderr what a store answered each
 # time, in lines of a thousand characters; what it comes to is in our own message.
 os.environ.setdefault("RUST_LOG", "off")
 
-PREFIX: Final = "lake:"
-"""Start of a `--db` that names a lake."""
 INSTALL: Final = (
     f"{shlex.quote(sys.executable)} -m pip install"
     " 'deltalake>=1.6.6,<2' 'fsspec>=2025.2' 'obstore>=0.12,<0.13'"
@@ -129,7 +127,7 @@ def parse_lake(text: str) -> Lake:
     Raises:
         DatabaseError: it names none, or carries credentials.
     """
-    name = text.removeprefix(PREFIX)
+    name = text.removeprefix(LAKE_PREFIX)
     if not name:
         raise DatabaseError("a lake is named by a folder or by s3://, gs:// or az:// BUCKET/PATH")
     if name.startswith("file://"):

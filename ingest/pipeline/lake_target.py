@@ -18,12 +18,12 @@ from ingest.database.import_lock import OnWait, import_lock
 from ingest.database.private import make_private_folder
 from ingest.database.refusals import explain
 from ingest.errors import DatabaseLocked
-from ingest.lake.store import PREFIX, Lake, parse_lake, require_libraries
+from ingest.lake.store import Lake, parse_lake, require_libraries
 from ingest.pipeline.journal import is_journal, staging_folder
 from ingest.pipeline.lake_loading import LakeLoading
 from ingest.pipeline.lake_records import Apart, LakeRecords
 from ingest.pipeline.summary import Progress
-from ingest.source.kinds import is_url, shown
+from ingest.source.kinds import LAKE_PREFIX, is_url, shown
 
 __all__ = ["LakeTarget"]
 
@@ -65,7 +65,7 @@ class LakeTarget:
     @property
     def name(self) -> str:
         """The path or URL, as it may be shown."""
-        name = self._url.removeprefix(PREFIX)
+        name = self._url.removeprefix(LAKE_PREFIX)
         return shown(name if is_url(name) else os.path.realpath(name))
 
     @property

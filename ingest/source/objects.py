@@ -39,6 +39,7 @@ __all__ = [
     "AtUrl",
     "Objects",
     "Ranges",
+    "Seekable",
     "look_up",
     "require_obstore",
     "start_of",
@@ -320,16 +321,12 @@ class _Refused(Exception):
         self.refusal = refusal
 
 
-class Ranges(io.RawIOBase):
-    """A file at a URL as a stream, read in ranges."""
+class Seekable(io.RawIOBase):
+    """A stream of known length, of which one may read from any place: where it is, and how it moves."""
 
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
-        """Take what reads from one place to another, and how many bytes there are."""
-        self._read = read
+    def __init__(self, size: int) -> None:
         self._size = size
         self._at = 0
-        self._block = b""
-        self._block_start = 0
 
     def readable(self) -> bool:
         return True
@@ -343,6 +340,17 @@ class Ranges(io.RawIOBase):
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
         return self._at
+
+
+class Ranges(Seekable):
+    """A file at a URL as a stream, read in ranges."""
+
+    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
+        """Take what reads from one place to another, and how many bytes there are."""
+        super().__init__(size)
+        self._read = read
+        self._block = b""
+        self._block_start = 0
 
     def read(self, size: int = -1) -> bytes:
         wanted = self._size - self._at if size < 0 else min(size, self._size - self._at)
