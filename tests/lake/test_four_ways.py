@@ -28,18 +28,16 @@ from ingest.lake.opened import open_lake
 from ingest.lake.store import Lake
 from ingest.lake.transactions import add_once
 from ingest.lake.transfer import export_lake
-from ingest.query.catalog import shipped
 from tests.support.content import content, differences
 from tests.support.lakes import begin, die, end
-from tests.support.query_databases import ask
+from tests.support.query_databases import answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
 from tests.support.web import web_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-_OF_AN_IMPORT = {"ingested_at", "started_at", "finished_at", "seconds", "sources", "import_uuid"}
 _START_SECONDS = 240
-Answers = dict[str, Counter[str]]
+Counted = dict[str, Counter[str]]
 
 
 @pytest.fixture(scope="module")
@@ -51,23 +49,19 @@ def from_folder(shared_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="module")
-def expected(from_folder: Path) -> Answers:
+def expected(from_folder: Path) -> Counted:
     with open_database(from_folder, read_only=True) as connection:
-        found = answers(connection)
+        found = counted(connection)
     assert sum(map(len, found.values())) > 10_000
     return found
 
 
-def answers(connection: duckdb.DuckDBPyConnection) -> Answers:
-    """Return the rows of every saved query, as texts, without what differs between two imports."""
-    found = {}
-    for query in shipped().load_all():
-        names = [column.name for column in query.columns if column.name not in _OF_AN_IMPORT]
-        found[query.name] = Counter(map(repr, ask(connection, query.name, *names)))
-    return found
+def counted(connection: duckdb.DuckDBPyConnection) -> Counted:
+    """Return how often each row is in the answer to each saved query; see `answers`."""
+    return {name: Counter(map(repr, rows)) for name, rows in answers(connection).items()}
 
 
-def check(database: Path, from_folder: Path, expected: Answers, root: str | None = None) -> None:
+def check(database: Path, from_folder: Path, expected: Counted, root: str | None = None) -> None:
     """Hold a file to the one from a folder.
 
     Args:
@@ -79,7 +73,7 @@ def check(database: Path, from_folder: Path, expected: Answers, root: str | None
     if root is None:
         assert differences(content(from_folder), content(database)) == {}
     with open_database(database, read_only=True) as connection:
-        found = answers(connection)
+        found = counted(connection)
     for name, rows in expected.items():
         assert found[name] == rows, name
 
@@ -108,12 +102,12 @@ def _number_alike(database: Path, like: Path, root: str, new_root: str) -> None:
         connection.execute("UPDATE imports SET import_id = 1")
 
 
-def check_lake(lake: Lake, from_folder: Path, expected: Answers, folder: Path) -> None:
+def check_lake(lake: Lake, from_folder: Path, expected: Counted, folder: Path) -> None:
     """Hold a lake to the file from a folder, by way of a file with the lake's rows and numbers."""
     exported = folder / "exported.duckdb"
     assert end(begin(lambda: export_lake(lake, str(exported)))) == 0
     with open_lake(lake) as in_lake, open_database(exported, read_only=True) as in_file:
-        assert answers(in_lake) == answers(in_file)
+        assert counted(in_lake) == counted(in_file)
     check(exported, from_folder, expected)
 
 
@@ -130,7 +124,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_zip_archive_in_a_failing_store(
-    shared_corpus: Path, store: str, from_folder: Path, expected: Answers, tmp_path: Path
+    shared_corpus: Path, store: str, from_folder: Path, expected: Counted, tmp_path: Path
 ) -> None:
     packed = tmp_path / "corpus.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
@@ -145,7 +139,7 @@ def test_a_zip_archive_in_a_failing_store(
 def test_a_lake_by_two_writers_of_which_one_is_killed(
     shared_corpus: Path,
     from_folder: Path,
-    expected: Answers,
+    expected: Counted,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -175,7 +169,7 @@ def test_a_lake_by_two_writers_of_which_one_is_killed(
 
 
 def test_a_lake_by_a_cluster_that_loses_a_worker(
-    shared_corpus: Path, from_folder: Path, expected: Answers, tmp_path: Path
+    shared_corpus: Path, from_folder: Path, expected: Counted, tmp_path: Path
 ) -> None:
     """Nobody starts it again: the other worker reads its dumps."""
     pytest.importorskip("distributed")

@@ -7,7 +7,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,16 +14,13 @@ from ingest.database.connect import open_database
 from ingest.errors import SourceError
 from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.watch import watch
-from ingest.query.catalog import shipped
-from ingest.query.run import bind, run_query
 from tests.source.test_archives import DUMP, PRIMARY
 from tests.support.elsewhere import content_of
+from tests.support.query_databases import Answers, answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
 from tests.support.web import web_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-
-_OF_PLACES = {"dump_dir", "ingested_at", "started_at", "finished_at", "seconds", "sources", "import_uuid"}
 
 
 @pytest.fixture(scope="module")
@@ -42,16 +38,9 @@ def endpoint(store: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return store
 
 
-def answers(database: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every saved query, without what differs between two imports."""
-    found = {}
-    with open_database(str(database), read_only=True) as connection:
-        for query in shipped().load_all():
-            given: dict[str, Any] = {"top": None} if query.parameter("top") is not None else {}
-            result = run_query(connection, query, bind(query, given))
-            kept = [at for at, column in enumerate(result.columns) if column.name not in _OF_PLACES]
-            found[query.name] = [tuple(row[at] for at in kept) for row in result.rows()]
-    return found
+def answers_of(database: Path) -> Answers:
+    with open_database(database, read_only=True) as connection:
+        return answers(connection, without={"dump_dir"})
 
 
 def test_the_corpus_from_a_failing_store_answers_as_from_files(
@@ -67,7 +56,7 @@ def test_the_corpus_from_a_failing_store_answers_as_from_files(
     put(f"{endpoint}/dumps/corpus.zip", packed.getvalue())
     local = tmp_path / "local.duckdb"
     count = import_dumps(shared_corpus, local).loaded
-    expected, content = answers(local), content_of(local, str(shared_corpus.resolve()))
+    expected, content = answers_of(local), content_of(local, str(shared_corpus.resolve()))
     assert sum(map(len, expected.values())) > 10_000
     log = tmp_path / "log"
     # One request in ten fails: six times in a row one in a million does.
@@ -79,7 +68,7 @@ def test_the_corpus_from_a_failing_store_answers_as_from_files(
             assert import_dumps(url, database).loaded == count
             assert content_of(database, url) == content
             if url.endswith(".zip"):  # of objects large ones are loaded later, so numbers of runs differ
-                assert answers(database) == expected
+                assert answers_of(database) == expected
             log.write_text("")
             assert import_dumps(url, database).unchanged == count
             # An archive is asked for its version; of a folder the list is read, and what has foreign names.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ from ingest.version import VERSION
 TESTS = Path(__file__).resolve().parents[1]
 DATA = TESTS / "data"
 GOLDEN = TESTS / "golden"
+_OF_AN_IMPORT = {"ingested_at", "started_at", "finished_at", "seconds", "sources", "import_uuid"}
+Answers = dict[str, list[tuple[Any, ...]]]
+"""Rows of saved queries, by name."""
 
 IMPORTS: tuple[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
     ((("set", "seeds"),), ("data/seeds",)),
@@ -96,6 +99,21 @@ def ask(
     names = [column.name for column in result.columns]
     chosen = [names.index(column) for column in columns or names]
     return [tuple(row[index] for index in chosen) for row in result.rows()]
+
+
+def answers(connection: duckdb.DuckDBPyConnection, *, without: Collection[str] = ()) -> Answers:
+    """Return the rows of every saved query, but for what differs between two imports, and some columns."""
+    found = {}
+    for query in shipped().load_all():
+        given: dict[str, Value] = {"top": None} if query.parameter("top") is not None else {}
+        result = run_query(connection, query, bind(query, given))
+        kept = [
+            at
+            for at, column in enumerate(result.columns)
+            if column.name not in _OF_AN_IMPORT and column.name not in without
+        ]
+        found[query.name] = [tuple(row[at] for at in kept) for row in result.rows()]
+    return found
 
 
 def rows_as_dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Mapping[str, Any]]:
