@@ -81,6 +81,10 @@ class DatabaseLocked(DatabaseError):
         holder = f"process {pid} ({command})" if pid else "another process"
         super().__init__(f"{path}: {holder} holds the database; close it or wait, then run again")
 
+    def __reduce__(self) -> tuple[type[DatabaseLocked], tuple[str, int | None, str | None]]:
+        """Travel between processes by what it is made of: its text alone would be taken for the path."""
+        return type(self), (self.path, self.pid, self.command)
+
 
 class DatabaseTooNew(DatabaseError):
     """The database was written by a newer xbuf."""

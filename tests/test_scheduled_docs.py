@@ -21,8 +21,6 @@ from ingest.events import Event
 from tests.support.documents import block, install, install_commands
 from tests.support.dump_sets import DATA
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 pytestmark = pytest.mark.slow  # hours of a day: each test runs the scripts, in processes of their own
 
 ROOT = Path(__file__).parents[1]
@@ -38,7 +36,8 @@ class Host:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.dumps, self.data, bin_ = folder / "dumps", folder / "data", folder / "bin"
-        for directory in (self.dumps, self.data, bin_):
+        spill = folder / "spill"
+        for directory in (self.dumps, self.data, bin_, spill):
             directory.mkdir()
         install_commands(bin_)
         install(bin_ / "logger", f'#!/bin/sh\necho "$@" >> "{folder}/system.log"\n')
@@ -48,6 +47,7 @@ class Host:
             **os.environ,
             "PATH": f"{bin_}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(spill),  # elsewhere there may be what killed processes left, which doctor reports
             "DUMPS": str(self.dumps),
             "XBUF_DB": str(self.data / "xbuf.duckdb"),
             "SNAPSHOT": str(self.data / "team.duckdb"),

@@ -42,10 +42,10 @@ def environment(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stored_lake(environment: None, demonstration_file: Path, request: pytest.FixtureRequest) -> Lake:
-    """The demonstration in the store."""
+def stored_lake(environment: None, own_demonstration: Path, request: pytest.FixtureRequest) -> Lake:
+    """The demonstration in the store, of a file that no other test has open."""
     lake = Lake(f"s3://lakes/{request.node.name}", False)
-    in_process(import_database, str(demonstration_file), lake)
+    in_process(import_database, str(own_demonstration), lake)
     return lake
 
 
