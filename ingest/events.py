@@ -179,9 +179,9 @@ Event = (
 )
 
 
-def as_json_line(event: Event, now: datetime | None = None) -> str:
+def as_json_line(event: Event) -> str:
     """Return an event as one line of JSON: `time` (UTC), `event` (e.g. set-rejected) and its fields."""
     name = re.sub(r"(?<!^)(?=[A-Z])", "-", type(event).__name__).lower()
-    at = (now or datetime.now(UTC)).astimezone(UTC)
-    fields = {"time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "event": name}
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    fields = {"time": now, "event": name}
     return json.dumps({**fields, **event._asdict()})

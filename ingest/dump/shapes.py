@@ -6,14 +6,12 @@ apart: a value's shape is the tuple's table, and its leaves are values of their 
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = ["ELEMENT_BITS", "Shape", "padded_bytes", "parse_shape"]
+__all__ = ["ELEMENT_BITS", "Shape", "parse_shape"]
 
 _BITS_BY_NAMES: Final = {
     8: "pred s1 s2 s4 s8 u1 u2 u4 u8 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11 f8e4m3b11fnuz f8e3m4 f8e5m2fnuz "
@@ -37,7 +35,7 @@ _ARRAY: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(
     r"""
       (?P<tiles>T) (?P<tile>\([0-9*,]*\))+
-    | (?P<splits>SC) (?:\([0-9]+:[0-9,]*\))+
+    | SC (?:\([0-9]+:[0-9,]*\))+
     | (?P<number>[LESM]) \( (?P<value>-?[0-9]{1,18}) \)
     | D\([DCSH+~,]*\)
     | [\#*]\([a-z0-9]+\)
@@ -45,8 +43,6 @@ _ATTRIBUTE: Final = re.compile(
     """,
     re.ASCII | re.VERBOSE,
 )
-_TILE: Final = re.compile(r"\(([0-9*,]*)\)")
-_SPLIT: Final = re.compile(r"\(([0-9]+):([0-9,]*)\)")
 _PARENTHESIS: Final = re.compile(r"[()]")
 
 
@@ -74,13 +70,11 @@ class Shape:
 
 
 class Layout(NamedTuple):
-    """Attributes of a layout that bear on size."""
+    """Attributes of a layout that are kept."""
 
     tiling: str | None = None
-    tail_padding: int = 1
     element_bits: int | None = None
     memory_space: int = 0
-    splits: str | None = None
 
 
 _TUPLE: Final = Shape("tuple", None, None, None, None, None, None, is_tuple=True)
@@ -127,71 +121,32 @@ def parse_shape(text: str) -> Shape:
     )
 
 
-def padded_bytes(shape: Shape, text: str) -> int | None:
-    """Return the bytes that an array of this shape takes with its padding, by the formula of FORMAT 9.
-
-    None where the formula does not hold: tuples, tokens, unknown types, tiles that combine dimensions.
-    The allocated size that a dump prints is the truth (FORMAT 9 lists exceptions); this is for checks.
-    """
-    if shape.dimensions is None or shape.element_bits is None or not shape.is_known:
-        return None
-    start = text.find(":")
-    layout = _PLAIN if start < 0 else _read_layout(text[start + 1 : text.rindex("}")])
-    if layout is None:
-        return None
-    dimensions = list(shape.dimensions)
-    for dimension, points in _SPLIT.findall(layout.splits or ""):
-        if int(dimension) >= len(dimensions):
-            return None
-        borders = [0, *map(int, filter(None, points.split(","))), dimensions[int(dimension)]]
-        dimensions[int(dimension)] = max(end - start for start, end in itertools.pairwise(borders))
-    order = shape.minor_to_major or tuple(reversed(range(len(dimensions))))
-    if sorted(order) != list(range(len(dimensions))):
-        return None
-    minor_first = [dimensions[dimension] for dimension in order]
-    if layout.tiling is not None:
-        first = _TILE.findall(layout.tiling)[0].split(",")
-        if not all(edge.isdecimal() and int(edge) for edge in first):
-            return None
-        tile = [int(edge) for edge in reversed(first)]
-        minor_first += [1] * (len(tile) - len(minor_first))
-        for place, edge in enumerate(tile):
-            minor_first[place] = -(-minor_first[place] // edge) * edge
-    elements = math.prod(minor_first)
-    elements = -(-elements // layout.tail_padding) * layout.tail_padding
-    return -(-elements * shape.element_bits // 8)
-
-
 _PLAIN: Final = Layout()
 
 
 def _read_layout(attributes: str) -> Layout | None:
     """Return the attributes after a layout's colon; None if one of them is not known."""
-    tiling = splits = element_bits = None
-    tail_padding, memory_space, at = 1, 0, 0
+    tiling = element_bits = None
+    memory_space = at = 0
     while at < len(attributes):
         match = _ATTRIBUTE.match(attributes, at)
         if match is None:
             return None
         at = match.end()
         number = match["number"]
+        if number in ("E", "L") and int(match["value"]) < 1:
+            return None
         if match["tiles"]:
             tiling = match[0]
-        elif match["splits"]:
-            splits = match[0]
         elif number == "E":
             element_bits = int(match["value"])
         elif number == "S":
             memory_space = int(match["value"])
-        elif number == "L":
-            tail_padding = int(match["value"])
         elif match[0] == "P":
             at = _closing(attributes, at)
             if not at:
                 return None
-    if tail_padding < 1 or (element_bits is not None and element_bits < 1):
-        return None
-    return Layout(tiling, tail_padding, element_bits, memory_space, splits)
+    return Layout(tiling, element_bits, memory_space)
 
 
 def _closing(text: str, start: int) -> int:

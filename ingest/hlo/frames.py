@@ -17,7 +17,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ingest.hlo.records import SourceFrame
@@ -83,9 +83,9 @@ class FrameworkRule:
         self._known: dict[str, bool] = {}
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> FrameworkRule:
+    def from_environment(cls) -> FrameworkRule:
         """Make the default rule with the patterns of XBUF_FRAMEWORK_PATHS."""
-        return cls(patterns=[part for part in environment.get(ENVIRONMENT, "").split(os.pathsep) if part])
+        return cls(patterns=[part for part in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if part])
 
     def __call__(self, file: str | None) -> bool:
         """Return whether a file is the framework's; a frame without a file counts as such."""

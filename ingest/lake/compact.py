@@ -9,7 +9,7 @@ more was complete before the runs were looked at.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -54,12 +54,8 @@ class Compacted(NamedTuple):
     dropped_rows: int
 
 
-def compact_lake(lake: Lake, report: Callable[[str], None] = lambda _: None) -> Compacted:
-    """Compact every table, and complete batches that were begun.
-
-    Args:
-        lake: at head.
-        report: called with the name of each table.
+def compact_lake(lake: Lake) -> Compacted:
+    """Compact every table of a lake at head, and complete batches that were begun.
 
     Raises:
         DatabaseError: the store refuses.
@@ -70,7 +66,6 @@ def compact_lake(lake: Lake, report: Callable[[str], None] = lambda _: None) -> 
     dropped = 0
     with working(lake) as (connection, folder):
         for name in LAKE_TABLES:
-            report(name)
             before += listed(lake.table(name))
             for group in _groups(connection, lake, name):
                 dropped += _rewrite(lake, name, group, connection, folder)

@@ -64,17 +64,12 @@ def as_in_lake(table: str) -> dict[str, str]:
     return {column.name: _STORED.get(column.type, column.type) for column in TABLES[table].columns}
 
 
-def as_in_file(table: str, prefix: str = "") -> str:
-    """Return the select list that gives the columns of a lake's table the types that a file has.
-
-    Args:
-        table: its name.
-        prefix: put before each column, e.g. `x.`.
-    """
+def as_in_file(table: str) -> str:
+    """Return the select list that gives the columns of a lake's table the types that a file has."""
     return ", ".join(
-        f'{prefix}"{column.name}" AT TIME ZONE \'UTC\' AS "{column.name}"'
+        f'"{column.name}" AT TIME ZONE \'UTC\' AS "{column.name}"'
         if column.type in _STORED
-        else f'{prefix}"{column.name}"'
+        else f'"{column.name}"'
         for column in TABLES[table].columns
     )
 

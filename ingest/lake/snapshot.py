@@ -88,7 +88,7 @@ class Snapshot:
         return sum(len(table.files) for table in self.tables.values())
 
 
-def read_snapshot(lake: Lake, tables: Collection[str] = LAKE_TABLES) -> Snapshot:
+def read_snapshot(lake: Lake) -> Snapshot:
     """Look up the files of a lake at head.
 
     `runs` is looked up first: a writer commits it last, so every run in it is whole in the other tables. A
@@ -100,7 +100,7 @@ def read_snapshot(lake: Lake, tables: Collection[str] = LAKE_TABLES) -> Snapshot
         DatabaseError: it is older than this xbuf, the store is away or refuses, or the log names other files.
     """
     require_head(lake, lake.table("imports"))
-    others = [name for name in tables if name != "runs"]
+    others = [name for name in LAKE_TABLES if name != "runs"]
     runs = _look_up(lake, "runs")
     for _ in range(_TRIALS):
         if lake.is_local:

@@ -48,17 +48,16 @@ class Finding:
     text: str
 
 
-def examine(database: str, *, full: bool = False, wait_seconds: float = 0.0) -> Iterator[Finding]:
+def examine(database: str, *, full: bool = False) -> Iterator[Finding]:
     """Run every check, one finding each; those on rows are left out when the database cannot be opened.
 
     Args:
         full: also read every block of the file, which DuckDB proves by its checksum.
-        wait_seconds: how long to wait for a process that writes to the database.
     """
     yield Finding("versions", "ok", f"xbuf {VERSION}, DuckDB {duckdb.__version__}, schema {HEAD}")
     yield _import_lock(database)
     try:
-        connection = open_database(database, read_only=True, wait_seconds=wait_seconds)
+        connection = open_database(database, read_only=True)
     except DatabaseLocked as refusal:
         yield Finding("database", "trouble", f"{refusal}; its rows were not checked")
         yield from _surroundings(database)

@@ -283,13 +283,13 @@ class HistoryEntry:
         return self.status in ("ok", "rejects")
 
 
-def read_history(database: str, *, wait_seconds: float = 0.0) -> list[HistoryEntry]:
+def read_history(database: str) -> list[HistoryEntry]:
     """Return every import, the newest first.
 
     Raises:
         DatabaseError: as `open_to_read`.
     """
-    with open_to_read(database, wait_seconds=wait_seconds) as connection:
+    with open_to_read(database) as connection:
         rows = connection.execute(
             "SELECT import_id, started_at, finished_at, status, found, loaded, unchanged, rejected,"
             " unfinished, tool_version, host, sources, import_uuid FROM imports"

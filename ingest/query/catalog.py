@@ -89,13 +89,13 @@ def by_topic(queries: Iterable[SavedQuery]) -> list[tuple[str, list[SavedQuery]]
     return [(topic or "other", groups[topic]) for topic in (*TOPICS, *own, "") if topic in groups]
 
 
-def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Say which known words look alike, as a half sentence; empty when none does."""
     candidates = list(known)
     close = difflib.get_close_matches(word, candidates, n=3, cutoff=0.6)
     if not close and len(word) >= 3:
         close = [candidate for candidate in candidates if word in candidate][:3]
-    return f"; did you mean {' or '.join(prefix + candidate for candidate in close)}?" if close else ""
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def _files(folder: Path) -> dict[str, Path]:

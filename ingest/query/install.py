@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ingest.query.arguments import argument_check
@@ -26,7 +25,7 @@ from ingest.query.run import convert
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Installation", "call", "install_in_new", "install_queries", "install_used"]
+__all__ = ["call", "install_in_new", "install_queries", "install_used"]
 
 _SCHEMA = "xbuf_query"
 _MARKER = "xbuf: "
@@ -34,22 +33,7 @@ _COLUMNS = "query_columns"
 """The view that lists the result columns of all queries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
-    """What `install_queries` did.
-
-    Attributes:
-        installed: the queries were installed; False where the database already had these.
-        queries: number of queries in the database.
-        skipped: names that the user has taken for macros or views of their own.
-    """
-
-    installed: bool
-    queries: int
-    skipped: tuple[str, ...]
-
-
-def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> Installation:
+def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> None:
     """Install the shipped queries, in one transaction, if the database has not got exactly these.
 
     Where nothing changed this costs the reading of the files, about 2 ms. The connection must have no
@@ -61,17 +45,17 @@ def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> Inst
     """
     digest = shipped_digest(version)
     if installed_digest(connection) == digest:
-        row = connection.execute("SELECT count(*) FROM saved_queries").fetchone()
-        return Installation(False, int(row[0]) if row else 0, ())
-    queries = shipped().load_all()
+        return
     connection.begin()
     try:
-        skipped = _install(connection, queries, version, digest)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
+        taken = _drop_ours(connection)
+        connection.execute("DELETE FROM saved_queries")
+        _create(connection, version, digest, taken, _run_tables(connection))
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
-    return Installation(True, len(queries) - sum(query.name in skipped for query in queries), tuple(skipped))
 
 
 def call(query: SavedQuery, arguments: Sequence[str] = ()) -> str:
@@ -90,7 +74,7 @@ def install_in_new(connection: duckdb.DuckDBPyConnection, version: str) -> None:
     It spares the search for what users made: DuckDB lists its 3,000 functions for that, 25 ms.
     """
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
-    _create(connection, shipped().load_all(), version, shipped_digest(version), frozenset())
+    _create(connection, version, shipped_digest(version), (), _run_tables(connection))
 
 
 def install_used(
@@ -108,7 +92,7 @@ def install_used(
     if words & {"saved_queries", _COLUMNS}:
         if installed_digest(connection) is None:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
-            _create(connection, shipped().load_all(), version, shipped_digest(version), frozenset(), tables)
+            _create(connection, version, shipped_digest(version), (), tables)
         return
     queries = [shipped().load(name) for name in shipped() if name in words]
     macros = [macro for query in queries for macro in _macros(query, tables)]
@@ -116,40 +100,24 @@ def install_used(
     _run(connection, [f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", *blocks, *macros])
 
 
-def _install(
-    connection: duckdb.DuckDBPyConnection, queries: tuple[SavedQuery, ...], version: str, digest: str
-) -> list[str]:
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
-    taken = _drop_ours(connection)
-    connection.execute("DELETE FROM saved_queries")
-    return _create(connection, queries, version, digest, taken)
-
-
 def _create(
     connection: duckdb.DuckDBPyConnection,
-    queries: tuple[SavedQuery, ...],
     version: str,
     digest: str,
     taken: Collection[str],
-    tables: Collection[str] | None = None,
-) -> list[str]:
-    """Create blocks and queries, but for the names that are `taken`; return those that were skipped.
+    tables: Collection[str],
+) -> None:
+    """Create blocks and queries, but for the names that are `taken`.
 
     `tables` are those with a column run_id, as `_run_tables` finds them.
     """
-    skipped: list[str] = []
     statements: list[str] = []
     for block in read_blocks():
-        if block.name in taken:
-            skipped.append(block.name)
-            continue
-        statements += [block.create(), *block.comments(_MARKER)]
+        if block.name not in taken:
+            statements += [block.create(), *block.comments(_MARKER)]
+    queries = [query for query in shipped().load_all() if query.name not in taken]
     rows: list[str] = []
-    tables = _run_tables(connection) if tables is None else tables
     for query in queries:
-        if query.name in taken:
-            skipped.append(query.name)
-            continue
         statements += _macros(query, tables)
         row = (
             query.name,
@@ -161,15 +129,12 @@ def _create(
             digest,
         )
         rows.append(f"({', '.join(map(literal, row))})")
-    if _COLUMNS in taken:
-        skipped.append(_COLUMNS)
-    else:
-        statements += _list_columns([query for query in queries if query.name not in taken])
+    if _COLUMNS not in taken:
+        statements += _list_columns(queries)
     if rows:
         # In the statement's text: for each parameter DuckDB looks whether pandas has come, 40 ms in all.
         statements.append(f"INSERT INTO saved_queries VALUES {', '.join(rows)}")
     _run(connection, statements)
-    return skipped
 
 
 def _list_columns(queries: Iterable[SavedQuery]) -> Iterable[str]:

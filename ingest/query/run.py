@@ -279,16 +279,11 @@ def count_rows(
     connection: duckdb.DuckDBPyConnection,
     query: SavedQuery,
     values: Mapping[str, Value],
-    seconds: float = _COUNTING,
 ) -> int | None:
-    """Count the rows of a query that has run already; None where that takes too long.
-
-    Args:
-        seconds: after which the count is given up.
-    """
+    """Count the rows of a query that has run already; None where that takes too long."""
     import duckdb  # 70 ms
 
-    timer = threading.Timer(seconds, connection.interrupt)
+    timer = threading.Timer(_COUNTING, connection.interrupt)
     timer.start()
     try:
         return _count(connection, f"SELECT count(*) FROM ({query.sql}\n)", values)

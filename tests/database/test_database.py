@@ -524,10 +524,9 @@ def test_a_migration_that_is_killed_leaves_the_old_schema(database: Path, tmp_pa
     done = run_python(
         """
         import sys
-        from ingest.database.migrate import alembic_config, apply_migrations
-        config = alembic_config()
-        config.set_main_option("script_location", sys.argv[2])
-        apply_migrations(sys.argv[1], config=config)
+        import ingest.database.migrate as migrate
+        migrate.migrations_dir = lambda: sys.argv[2]
+        migrate.apply_migrations(sys.argv[1])
         """,
         database,
         migrations,

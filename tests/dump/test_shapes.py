@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.dump.shapes import ELEMENT_BITS, Shape, padded_bytes, parse_shape
+from ingest.dump.shapes import ELEMENT_BITS, Shape, parse_shape
 from tests.support.dump_sets import DATA
+from tests.support.padded_bytes import padded_bytes
 
 _MODERN_VALUE = re.compile(r"^ value: <[^>\n]*> \(size=(\d+),offset=\d+\): (.*)$", re.MULTILINE)
 _OLD_VALUE = re.compile(r"^ {1,2}(?:\S+\(#[^)\n]*\) )?\[\d+,(\d+)\]: (.*)$", re.MULTILINE)
@@ -205,7 +206,7 @@ def test_large_tuple_is_told_without_reading_its_leaves() -> None:
 )
 def test_padded_bytes_follow_the_tiles(text: str, expected: int | None) -> None:
     """The first tile and the tail padding round up; where no rule is known there is no answer."""
-    assert padded_bytes(parse_shape(text), text) == expected
+    assert padded_bytes(text) == expected
 
 
 def test_width_of_every_type_is_the_number_in_its_name() -> None:
@@ -226,7 +227,6 @@ def test_width_of_every_type_is_the_number_in_its_name() -> None:
 def test_no_text_breaks_the_parser(text: str) -> None:
     """Any text gives a shape; what it tells fits the database."""
     shape = parse_shape(text)
-    padded_bytes(shape, text)
     numbers = (shape.element_bits, shape.memory_space, shape.logical_bytes, *(shape.dimensions or ()))
     assert all(number is None or abs(number) < 2**63 for number in (*numbers, *(shape.minor_to_major or ())))
 
@@ -263,7 +263,7 @@ def _check_sizes(folder: Path) -> tuple[int, int]:
         assert shape.is_known, text
         if shape.dimensions is None:
             continue
-        if padded_bytes(shape, text) == size:
+        if padded_bytes(text) == size:
             equal += count
         else:
             assert _explained(text, size), (text, size)

@@ -84,9 +84,10 @@ def test_the_rule_tells_frameworks_from_users(file: str | None, is_framework: bo
     assert FrameworkRule()(file) is is_framework
 
 
-def test_the_environment_adds_patterns() -> None:
+def test_the_environment_adds_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pattern is a folder or has wildcards; the default rule stays."""
-    rule = FrameworkRule.from_environment({ENVIRONMENT: "/opt/ourlib/:*/third_party/*.py:"})
+    monkeypatch.setenv(ENVIRONMENT, "/opt/ourlib/:*/third_party/*.py:")
+    rule = FrameworkRule.from_environment()
     assert rule("/opt/ourlib/layers/dense.py")
     assert rule("/src/third_party/moe/router.py")
     assert rule(f"{SITE}/jax/_src/api.py")

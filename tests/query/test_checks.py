@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from ingest.database.connect import open_database
-from ingest.dump.shapes import padded_bytes, parse_shape
 from ingest.pipeline.importer import import_dumps
+from tests.support.padded_bytes import padded_bytes
 from tests.support.query_databases import DATA, rows_as_dicts
 
 
@@ -96,7 +96,7 @@ def check_padding(connection: duckdb.DuckDBPyConnection) -> int:
         'FROM "values" WHERE tiling IS NOT NULL'
     ).fetchall()
     for text, size, logical, is_flag in rows:
-        assert size == (logical if is_flag else padded_bytes(parse_shape(text), text)), text
+        assert size == (logical if is_flag else padded_bytes(text)), text
         assert size >= logical, text
     return len(rows)
 
