@@ -31,13 +31,10 @@ def exists(lake: Lake) -> bool:
         DatabaseError: the store is away or refuses.
         NotADatabase: there is a Delta table of somebody else's.
     """
-    from deltalake import DeltaTable
-
     with in_words(lake):
-        options = lake.storage_options
-        if DeltaTable.is_deltatable(lake.root, options):
+        if lake.is_table(lake.root):
             raise _foreign(lake, lake.root)
-        if not DeltaTable.is_deltatable(lake.url(_LAST), options):
+        if not lake.is_table(lake.url(_LAST)):
             return False
     _revision(lake, lake.table(_LAST))
     return True
@@ -147,7 +144,7 @@ def _make_table(lake: Lake, name: str) -> bool:
     from deltalake.exceptions import CommitFailedError, DeltaError
 
     with in_words(lake, name):
-        if DeltaTable.is_deltatable(lake.url(name), lake.storage_options):
+        if lake.is_table(lake.url(name)):
             return False
         try:
             DeltaTable.create(
@@ -161,7 +158,7 @@ def _make_table(lake: Lake, name: str) -> bool:
             )
         except (CommitFailedError, DeltaError):
             # Another process may have made it at this moment.
-            if not DeltaTable.is_deltatable(lake.url(name), lake.storage_options):
+            if not lake.is_table(lake.url(name)):
                 raise
             return False
     return True

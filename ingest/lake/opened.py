@@ -6,7 +6,6 @@ means, those in a store by a file system that knows no others.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import duckdb
@@ -22,7 +21,7 @@ from ingest.lake.snapshot import Snapshot, read_snapshot
 from ingest.lake.store import Lake
 from ingest.lake.views import create_views
 from ingest.query.header import literal
-from ingest.source.apart import apart, require_own
+from ingest.source.apart import apart
 from ingest.source.source import Terms
 
 __all__ = ["look_up", "open_lake"]
@@ -31,7 +30,7 @@ __all__ = ["look_up", "open_lake"]
 def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duckdb.DuckDBPyConnection:
     """Open a lake as it is now, to read.
 
-    From then on no child of this process can open a lake in a store, nor one in a folder unless `may_fork`.
+    From then on no child of this process can open a lake, unless this one is in a folder and `may_fork`.
 
     Args:
         unsafe: leave other files within reach and settings open.
@@ -49,7 +48,6 @@ def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duc
         if lake.is_local:
             root = lake.root
         else:
-            require_own()
             from ingest.lake.filesystem import StoredFiles  # 0.1 s, with fsspec
 
             connection.register_filesystem(StoredFiles(snapshot))
@@ -71,8 +69,7 @@ def look_up(lake: Lake, *, may_fork: bool = True) -> Snapshot:
 
     Raises what `read_snapshot` raises.
     """
-    # A child of a process that has used deltalake cannot use it.
-    terms = Terms(None, is_apart=may_fork and lake.is_local and "deltalake" not in sys.modules)
+    terms = Terms(None, is_apart=may_fork and lake.is_local)
     [snapshot] = apart(_read, lake, what=str(lake), terms=terms)
     return snapshot
 

@@ -79,6 +79,17 @@ class Lake:
             "allow_http": "true",  # where the endpoint of the environment says so
         }
 
+    def is_table(self, place: str) -> bool:
+        """Return whether there is a Delta table, whoever made it, at a path or URL.
+
+        Raises what deltalake raises: see `in_words`.
+        """
+        require_libraries()
+        require_own()
+        from deltalake import DeltaTable
+
+        return bool(DeltaTable.is_deltatable(place, self.storage_options))
+
     def table(self, name: str) -> DeltaTable:
         """Open a table at its newest version.
 
@@ -86,8 +97,7 @@ class Lake:
             DatabaseError: the store is away or refuses, or there is no such table.
         """
         require_libraries()
-        if not self.is_local:
-            require_own()
+        require_own()
         from deltalake import DeltaTable
 
         with in_words(self, name):
@@ -102,8 +112,7 @@ class Lake:
             DatabaseError: it cannot be used.
         """
         require_libraries()
-        if not self.is_local:
-            require_own()
+        require_own()
         from obstore.store import LocalStore, from_url
 
         with in_words(self):

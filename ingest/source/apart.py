@@ -5,8 +5,9 @@ for threads that it has not. So the process of an import, whose workers are fork
 And a process can be ended when its time is up, whatever it waits for.
 
 An import without workers (`jobs=0`) runs where nobody may fork, as in a program with JAX's threads, and reads
-stores itself. So does what opens a lake in a store. From then on no process that it forks can, and workers
-are new programs (`ingest.staging.child.Child.fresh`).
+stores itself. So does what opens a lake, in a store or a folder, and a program that uses the libraries for
+something of its own. From then on no process that it forks can, and workers are new programs
+(`ingest.staging.child.Child.fresh`).
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ __all__ = ["apart", "has_read", "late", "require_own"]
 
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.5
+_WITH_THREADS: Final = ("deltalake", "obstore")
 
 _reader: int | None = None
-"""The process that has read a store, here or in a parent of this one."""
+"""The process that has read a store or opened a lake, here or in a parent of this one."""
 
 
 def has_read() -> bool:
-    """Say whether this process has read a store, so that a child of it cannot."""
-    return _reader == os.getpid()
+    """Say whether this process may have read a store or opened a lake, so that a child of it cannot."""
+    return _reader == os.getpid() or not sys.modules.keys().isdisjoint(_WITH_THREADS)
 
 
 def require_own() -> None:
-    """Note that this process reads a store.
+    """Note that this process reads a store or opens a lake.
 
     Raises:
         SourceError: a parent of it has, so that it would wait for ever.
@@ -46,8 +48,8 @@ def require_own() -> None:
     global _reader
     if _reader not in (None, os.getpid()):
         raise SourceError(
-            "the process that forked this one has read a store itself, so that this one would wait for ever;"
-            " import with jobs=0, or by a program of its own"
+            "the process that forked this one has read a store or opened a lake itself, so that this one"
+            " would wait for ever; import with jobs=0, or by a program of its own"
         )
     _reader = os.getpid()
 
@@ -59,7 +61,7 @@ def apart(make: Callable[..., Iterator[_T]], *arguments: Any, what: str, terms: 
         make: makes the generator; it and the arguments are sent to the process where that is not forked.
         arguments: for `make`.
         what: what is read, for messages.
-        terms: of reading; where they say so, or this process has read a store before, it runs the generator.
+        terms: of reading; where they say so, or `has_read`, this process runs the generator.
 
     Raises:
         SourceError: the time is up, or the process was killed.

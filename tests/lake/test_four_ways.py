@@ -29,6 +29,7 @@ from ingest.lake.store import Lake
 from ingest.lake.transactions import add_once
 from ingest.lake.transfer import export_lake
 from tests.support.content import content, differences
+from tests.support.extras import require_library
 from tests.support.lakes import begin, die, end
 from tests.support.query_databases import answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
@@ -114,7 +115,7 @@ def check_lake(lake: Lake, from_folder: Path, expected: Counted, folder: Path) -
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A real store; one request in ten to the address in the environment fails."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     (tmp_path / "s3").mkdir()
     faults = ",".join(fault for kind in ("503", "reset", "cut") for fault in [*["ok"] * 9, kind])
     with s3_server(tmp_path / "s3") as url, web_server(url, faults, tmp_path / "log") as proxy:

@@ -13,9 +13,11 @@ from click.testing import CliRunner
 import ingest.pipeline.importer as importer
 from ingest import ImportSummary, import_dumps
 from ingest.cli.ingest import ingest
+from ingest.errors import SourceError
 from ingest.lake.commit import connect
 from ingest.lake.files import attach
 from ingest.lake.store import Lake
+from ingest.source.apart import has_read
 from tests.lake.conftest import TWO_RUNS
 from tests.support.dump_sets import DATA
 from tests.support.lakes import begin, die, end, in_process
@@ -124,3 +126,46 @@ def test_what_is_refused(dumps: Path, options: list[str], code: int, said: str) 
     assert said in said_so
     assert "SECRET" not in said_so
     assert result.stdout == ""
+
+
+def test_a_process_that_has_opened_a_lake_in_a_folder_forks_nothing_that_opens_one(lake: Lake) -> None:
+    """A child would wait for ever for threads of deltalake's, or die with its panic."""
+
+    def work() -> tuple[bool, str]:
+        lake.table("runs")
+        reading, writing = os.pipe()
+        child = begin(lambda: os.write(writing, told().encode()))
+        assert end(child) == 0
+        return has_read(), os.read(reading, 1000).decode()
+
+    def told() -> str:
+        with pytest.raises(SourceError) as caught:
+            lake.table("runs")
+        return str(caught.value)
+
+    works_itself, said = in_process(work)
+    assert works_itself
+    assert "opened a lake itself" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("use", ["lake", "library"])
+def test_workers_of_a_process_that_has_opened_a_lake_in_a_folder_are_new_programs(
+    lake: Lake, dumps: Path, use: str
+) -> None:
+    """By xbuf or by deltalake alone."""
+
+    def refuse() -> int:
+        raise AssertionError("forked")
+
+    def work() -> int:
+        if use == "lake":
+            lake.table("runs")
+        else:
+            from deltalake import DeltaTable
+
+            DeltaTable(lake.url("runs"))
+        os.fork = refuse
+        return import_dumps(dumps, lake=lake.root, staging=f"{lake.root}-staging", jobs=1).loaded
+
+    assert in_process(work) == 2

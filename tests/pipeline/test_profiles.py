@@ -22,6 +22,7 @@ from ingest.hlo.profile import read_profile
 from ingest.maintenance.doctor import examine
 from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
+from tests.support.extras import require_library
 from tests.support.web import web_server
 
 FOLDER = Path(__file__).parent / "profiled"
@@ -120,7 +121,7 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
 
 def test_profiles_in_archives_and_at_urls_are_read_as_in_folders(database: Path, tmp_path: Path) -> None:
     """Once, and when they are unchanged not at all; each of their modules is a run of that place."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     content = metadata(("a(1)", PROTO.read_bytes()), ("b(2)", OTHER_PROTO.read_bytes()))
     name, log = "host.xplane.pb", tmp_path / "log"
     local = write(tmp_path / "folder", content)

@@ -12,13 +12,14 @@ from ingest.pipeline.importer import import_dumps
 from tests.source.test_archives import DATA, DUMP, PRIMARY, as_zip
 from tests.support.elsewhere import content_of
 from tests.support.emulators import Emulator, azure_server, google_server
+from tests.support.extras import require_library
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module", params=["gs", "az"])
 def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    pytest.importorskip("obstore")
+    require_library("obstore")
     server = google_server(tmp_path_factory.mktemp("gs")) if request.param == "gs" else azure_server()
     with server as emulator:
         yield emulator

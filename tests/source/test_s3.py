@@ -16,6 +16,7 @@ from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.watch import watch
 from tests.source.test_archives import DUMP, PRIMARY
 from tests.support.elsewhere import content_of
+from tests.support.extras import require_library
 from tests.support.query_databases import Answers, answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
 from tests.support.web import web_server
@@ -25,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with s3_server(tmp_path_factory.mktemp("s3")) as url:
         yield url
 

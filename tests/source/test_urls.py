@@ -24,6 +24,7 @@ from ingest.source.kinds import place_of, without_secrets
 from ingest.source.objects import AtUrl, version_of
 from ingest.source.source import Terms, Unreachable
 from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip
+from tests.support.extras import require_library
 from tests.support.web import web_server
 
 SECRET = "S3CR3T"
@@ -165,7 +166,7 @@ def test_the_workers_of_a_process_that_has_read_a_store_are_new_programs(
     folder: Path, tmp_path: Path
 ) -> None:
     """One that it forks would wait for ever for threads that it has not."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with web_server(folder) as url:
         terms = Terms(time.time() + 60)
         read = apart(_import_after_reading, url, tmp_path / "xbuf.duckdb", what="", terms=terms)
@@ -174,7 +175,7 @@ def test_the_workers_of_a_process_that_has_read_a_store_are_new_programs(
 
 def test_without_workers_nothing_is_forked(folder: Path, tmp_path: Path) -> None:
     """A program whose threads are not Python's must not be. Its children cannot read URLs, and say so."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with web_server(folder) as url:
         loaded, of_child = apart(_import_here, url, tmp_path / "xbuf.duckdb", what="", terms=Terms())
     assert loaded == 2
@@ -213,7 +214,7 @@ def read(url: str, trials: int = 6) -> list[object]:
 @pytest.mark.parametrize("faults", ["ok", "503,ok", "reset,ok", "cut,ok", "slow", "503,reset,cut,ok"])
 def test_a_file_is_read_whole_whatever_fails_in_between(faults: str, folder: Path) -> None:
     """In ranges, each tried again; the content is that of the file."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with web_server(folder, faults) as url:
         status, content, part = read(f"{url}/{PRIMARY}")
     assert content == DUMP
@@ -236,7 +237,7 @@ def test_what_keeps_failing_is_said_in_a_line_without_secrets(
     faults: str, error: type[Exception], message: str, folder: Path
 ) -> None:
     """The library's own messages quote the URL."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with web_server(folder, ",".join([faults, *[faults.split(",")[1]] * 20])) as url:
         where = f"{url.replace('//', f'//user:{SECRET}@')}/{PRIMARY}?sig={SECRET}"
         with pytest.raises(error, match=message) as caught:
@@ -255,7 +256,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("quick")
 def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp_path: Path) -> None:
     """The store answers otherwise. A sidecar file is no reason to load its dump without it for ever."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     name = "module_{:04}.jit_f.cpu_after_optimizations"
     faults = {"0001": "500:2", "0002": "cut:2", "0003": "reset:2", "0004": "403:1"}
     for number in range(6):
@@ -300,7 +301,7 @@ def test_an_archive_at_a_url_is_imported_once_and_its_secret_kept_nowhere(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The second import asks for its version and downloads nothing."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     database, log = tmp_path / "xbuf.duckdb", tmp_path / "log"
     events: list[object] = []
     with web_server(folder, "ok", log) as url:
@@ -318,7 +319,7 @@ def test_an_archive_at_a_url_is_imported_once_and_its_secret_kept_nowhere(
 
 def test_files_at_urls_that_lie_together_are_one_set(folder: Path) -> None:
     """A web server lists nothing, so each is named; another key of the same place is another file."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     (folder / VALUES).write_bytes(DUMP)
     with web_server(folder) as url:
         found = discover([f"{url}/{PRIMARY}", f"{url}/{VALUES}"])
@@ -332,7 +333,7 @@ def test_files_at_urls_that_lie_together_are_one_set(folder: Path) -> None:
 
 def test_the_gate_names_a_url_without_its_secret(folder: Path) -> None:
     """Nor does the baseline hold it, which goes into a repository."""
-    pytest.importorskip("obstore")
+    require_library("obstore")
     with web_server(folder) as url:
         baseline = measure_baseline(Gate((f"{url}/dumps.zip?sig={SECRET}",), "none.duckdb", jobs=1))
     assert f"{url}/dumps.zip" in repr(baseline)
