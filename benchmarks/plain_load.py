@@ -16,6 +16,7 @@ import duckdb
 from ingest.database.creation import create_at_head
 from ingest.database.file import CONFIG
 from ingest.pipeline.load import SETTINGS
+from ingest.sql import literal
 
 
 def export_rows(database: Path, folder: Path) -> int:
@@ -29,8 +30,8 @@ def export_rows(database: Path, folder: Path) -> int:
             row = connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()
             if row and row[0]:
                 total += int(row[0])
-                place = str(folder / f"{table}.parquet").replace("'", "''")
-                connection.execute(f"COPY \"{table}\" TO '{place}' (FORMAT parquet, COMPRESSION lz4)")
+                place = literal(folder / f"{table}.parquet")
+                connection.execute(f'COPY "{table}" TO {place} (FORMAT parquet, COMPRESSION lz4)')
     return total
 
 

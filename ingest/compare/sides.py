@@ -22,9 +22,9 @@ from ingest.errors import UsageError
 from ingest.events import Event
 from ingest.lake.reading import open_to_read
 from ingest.pipeline.importer import import_dumps
-from ingest.query.header import literal
 from ingest.query.references import FORMS, is_selection, resolve
 from ingest.source.kinds import is_lake
+from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb

@@ -27,6 +27,7 @@ from ingest.database.revision import Schema, State, inspect, unready
 from ingest.database.spill import spill_directory, spill_root
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
 from ingest.source.kinds import is_lake, without_secrets
+from ingest.sql import quoted
 
 __all__ = [
     "DatabaseStatus",
@@ -324,8 +325,7 @@ def _bring_to_head(path: str, schema: Schema, deadline: float) -> None:
 
 
 def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    quoted = table.replace('"', '""')
-    row = connection.execute(f'SELECT count(*) FROM "{quoted}"').fetchone()
+    row = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()
     return int(row[0]) if row else 0
 
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
+from ingest.sql import literal, quoted
 
 __all__ = ["commented", "created", "creation", "version_comments"]
 
@@ -26,7 +27,7 @@ def creation(revision: str) -> str:
     """Return the script that makes every table in an empty database and notes that it is at `revision`."""
     tables = (_VERSION, *TABLES.values())
     statements = [statement for table in tables for statement in (created(table), *commented(table))]
-    return "".join([*statements, f"INSERT INTO alembic_version VALUES ({_literal(revision)});\n"])
+    return "".join([*statements, f"INSERT INTO alembic_version VALUES ({literal(revision)});\n"])
 
 
 def version_comments() -> str:
@@ -37,28 +38,20 @@ def version_comments() -> str:
 def created(table: Table) -> str:
     """Return the statement that makes a table."""
     lines = [_definition(column) for column in table.columns]
-    if keys := [_quoted(column.name) for column in table.columns if column.key]:
+    if keys := [quoted(column.name) for column in table.columns if column.key]:
         lines.append(f"PRIMARY KEY ({', '.join(keys)})")
-    return f"CREATE TABLE {_quoted(table.name)} ({', '.join(lines)});\n"
+    return f"CREATE TABLE {quoted(table.name)} ({', '.join(lines)});\n"
 
 
 def _definition(column: Column) -> str:
     required = " NOT NULL" if column.required or column.key else ""
     compressed = " USING COMPRESSION zstd" if column.compressed else ""
-    return f"{_quoted(column.name)} {column.type}{compressed}{required}"
+    return f"{quoted(column.name)} {column.type}{compressed}{required}"
 
 
 def commented(table: Table, kind: Literal["TABLE", "VIEW"] = "TABLE") -> Iterator[str]:
     """Yield the statements that comment a table, or the view in its place, and its columns."""
-    name = _quoted(table.name)
-    yield f"COMMENT ON {kind} {name} IS {_literal(table.comment)};\n"
+    name = quoted(table.name)
+    yield f"COMMENT ON {kind} {name} IS {literal(table.comment)};\n"
     for column in table.columns:
-        yield f"COMMENT ON COLUMN {name}.{_quoted(column.name)} IS {_literal(column.comment)};\n"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+        yield f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {literal(column.comment)};\n"

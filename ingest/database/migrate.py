@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool
 from ingest.database.ddl import version_comments
 from ingest.database.file import CONFIG, NEW_FILE, STORAGE_VERSION
 from ingest.resources import migrations_dir
+from ingest.sql import literal
 
 __all__ = ["alembic_config", "apply_migrations", "open_engine"]
 
@@ -84,11 +85,10 @@ def _lift_storage(path: str | PathLike[str]) -> None:
     The version given to connect() counts for new files alone. ATTACH lifts an old one, at the first
     checkpoint that has something to write.
     """
-    quoted = fspath(path).replace("'", "''")
     with duckdb.connect(config=CONFIG) as connection:
         try:
             connection.execute(
-                f"ATTACH '{quoted}' AS file (TYPE duckdb, STORAGE_VERSION '{STORAGE_VERSION}')"
+                f"ATTACH {literal(path)} AS file (TYPE duckdb, STORAGE_VERSION '{STORAGE_VERSION}')"
             )
         except duckdb.InvalidInputException as error:
             if "cannot be lowered" in str(error):

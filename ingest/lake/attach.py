@@ -26,8 +26,8 @@ from ingest.lake.opened import look_up
 from ingest.lake.snapshot import Snapshot
 from ingest.lake.store import Lake
 from ingest.lake.views import place_of, view_of
-from ingest.query.header import literal
 from ingest.query.install import install_in_new
+from ingest.sql import literal
 from ingest.version import VERSION
 
 __all__ = ["Attached", "attach_lake"]

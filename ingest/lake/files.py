@@ -12,7 +12,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from glob import escape
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +21,7 @@ from ingest.lake.failures import SCHEME
 from ingest.lake.layout import as_in_file, as_in_lake
 from ingest.lake.snapshot import Snapshot, files_of
 from ingest.lake.store import Lake, in_words
+from ingest.sql import literal, no_rows, parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -34,7 +34,6 @@ __all__ = [
     "files_with",
     "listed",
     "number_of",
-    "quoted",
     "read_files",
     "removal_of",
     "unnested",
@@ -46,6 +45,8 @@ _OF_CHANGE: Final = "change-{token}.parquet"
 _ATTACHED: Final = count(1)
 """File systems that DuckDB has got: each has a scheme of its own."""
 _BLOCK_BYTES: Final = 4 << 20
+_BY_NAME: Final = "union_by_name = true"
+"""A file lacks the columns that its table got later."""
 _COMPRESSION: Final = "FORMAT parquet, COMPRESSION zstd, RETURN_STATS"
 
 
@@ -101,7 +102,7 @@ def write_file(
     folder = Path(lake.url(table)) if lake.is_local else scratch
     place = folder / name
     row = connection.execute(
-        f"COPY ({_as_stored(connection, table, query)}) TO {quoted(place)} ({_COMPRESSION})"
+        f"COPY ({_as_stored(connection, table, query)}) TO {literal(place)} ({_COMPRESSION})"
     ).fetchone()
     assert row is not None
     _, rows, size, _, columns, _ = row
@@ -150,8 +151,7 @@ def attach(
     of_table = files_of(lake, name, table)
     names = [file.name for file in of_table.files]
     if not names:
-        columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in as_in_lake(name).items())
-        source = f"(SELECT {columns} WHERE false)"
+        source = f"({no_rows(as_in_lake(name))})"
     elif lake.is_local:
         source = read_files(lake, name, names)
     else:
@@ -159,7 +159,7 @@ def attach(
 
         root = f"{SCHEME}{next(_ATTACHED)}://at"
         connection.register_filesystem(StoredFiles(Snapshot(lake, {name: of_table}), root))
-        source = _parquet(f"{root}/{name}/{file}" for file in names)
+        source = parquet((f"{root}/{name}/{file}" for file in names), _BY_NAME)
     connection.execute(f'CREATE OR REPLACE TEMP VIEW "{view}" AS SELECT {as_in_file(name)} FROM {source}')
 
 
@@ -186,7 +186,7 @@ def read_files(lake: Lake, table: str, paths: Sequence[str], scratch: Path | Non
                 with in_words(lake, table), open(folder / f"{path}.tmp", "wb") as copy:
                     copy.writelines(obstore.get(store, f"{table}/{path}").stream(_BLOCK_BYTES))
                 os.rename(folder / f"{path}.tmp", folder / path)
-    return _parquet(os.fspath(folder / path) for path in paths)
+    return parquet((folder / path for path in paths), _BY_NAME)
 
 
 def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
@@ -204,21 +204,10 @@ def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
     ]
 
 
-def quoted(path: str | os.PathLike[str]) -> str:
-    """Return a path as a SQL literal."""
-    return "'{}'".format(os.fspath(path).replace("'", "''"))
-
-
 def unnested(table: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a query that gives rows of a table; columns that a row lacks are NULL."""
-    given = json.dumps(list(rows)).replace("'", "''")
-    type_ = json.dumps([types_of(table)])
-    return f"SELECT one.* FROM (SELECT unnest(from_json('{given}', '{type_}')) AS one)"
-
-
-def _parquet(paths: Iterable[str]) -> str:
-    names = ", ".join(quoted(escape(path)) for path in paths)
-    return f"read_parquet([{names}], hive_partitioning = false, union_by_name = true)"
+    given, type_ = literal(json.dumps(list(rows))), literal(json.dumps([types_of(table)]))
+    return f"SELECT one.* FROM (SELECT unnest(from_json({given}, {type_})) AS one)"
 
 
 def listed(table: DeltaTable) -> list[tuple[str, int]]:
@@ -254,7 +243,7 @@ def _stats(
         found = columns.get(f'"{name}"')
         if found is None:  # a list: DuckDB counts its elements
             row = connection.execute(
-                f'SELECT count(*) - count("{name}") FROM read_parquet({quoted(place)})'
+                f'SELECT count(*) - count("{name}") FROM read_parquet({literal(place)})'
             ).fetchone()
             assert row is not None
             nulls[name] = int(row[0])

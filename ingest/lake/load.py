@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ingest.database.tables import RUN_TABLES, staged_types
 from ingest.lake.batch import Batch, publish
 from ingest.lake.commit import complete, match_in_lake, working
-from ingest.lake.files import DataFile, attach, quoted, unnested, write_file
+from ingest.lake.files import DataFile, attach, unnested, write_file
 from ingest.lake.layout import RUNS_A_BATCH
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
+from ingest.sql import no_rows, parquet
 from ingest.staging.parts import files_of
 
 if TYPE_CHECKING:
@@ -83,17 +84,16 @@ def _find_new(connection: duckdb.DuckDBPyConnection, lake: Lake, parts: Sequence
     """Make `staged_runs`: the runs of parts that the lake does not hold yet."""
     files = files_of(parts, "runs")
     if not files:
-        columns = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in staged_types("runs").items())
-        connection.execute(f"CREATE TEMP TABLE staged_runs AS SELECT {columns} WHERE false")
+        connection.execute(f"CREATE TEMP TABLE staged_runs AS {no_rows(staged_types('runs'))}")
         return
     connection.execute(
-        f"CREATE TEMP TABLE staged_runs AS FROM {_parquet(files)}"
+        f"CREATE TEMP TABLE staged_runs AS FROM {parquet(files)}"
         " QUALIFY row_number() OVER (PARTITION BY dump_dir, stem, content_sha256 ORDER BY run_no DESC) = 1"
     )
     connection.execute(
         "CREATE TEMP VIEW given_places AS SELECT run_no AS run_id, dump_dir, stem FROM staged_runs;"
         " CREATE TEMP VIEW given_members AS SELECT run_no AS run_id, role, content_sha256"
-        f" FROM {_parquet(files_of(parts, 'run_files'))}"
+        f" FROM {parquet(files_of(parts, 'run_files'))}"
     )
     match_in_lake(connection, lake, lake.table("runs"), "given_places", "given_members")
     connection.execute(
@@ -131,7 +131,7 @@ def _write_runs(
             lake,
             name,
             number,
-            f"SELECT m.run_id, p.* EXCLUDE (run_no) FROM {_parquet(staged)} AS p"
+            f"SELECT m.run_id, p.* EXCLUDE (run_no) FROM {parquet(staged)} AS p"
             " JOIN (SELECT run_no, run_id FROM numbered) AS m USING (run_no)",
             scratch,
         )
@@ -147,7 +147,3 @@ def _visible(lake: Lake, first: int) -> int:
             "SELECT count(*) FROM runs WHERE run_id >= $1 AND run_id < $1 + $2", [first, RUNS_A_BATCH]
         ).fetchone()
     return int(row[0]) if row else 0
-
-
-def _parquet(files: Sequence[str]) -> str:
-    return f"read_parquet([{', '.join(map(quoted, files))}], hive_partitioning = false)"

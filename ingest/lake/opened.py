@@ -20,9 +20,9 @@ from ingest.lake.failures import SCHEME, failure_of
 from ingest.lake.snapshot import Snapshot, read_snapshot
 from ingest.lake.store import Lake
 from ingest.lake.views import create_views
-from ingest.query.header import literal
 from ingest.source.apart import apart
 from ingest.source.source import Terms
+from ingest.sql import literal
 
 __all__ = ["look_up", "open_lake"]
 

@@ -19,11 +19,12 @@ from ingest.errors import UsageError
 from ingest.lake.batch import Batch, publish
 from ingest.lake.commit import complete, complete_all, connect, match_in_lake
 from ingest.lake.create import create_lake
-from ingest.lake.files import DataFile, attach, quoted, write_file
+from ingest.lake.files import DataFile, attach, write_file
 from ingest.lake.layout import LAKE_TABLES, RUNS_A_BATCH
 from ingest.lake.opened import open_lake
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
+from ingest.sql import literal
 from ingest.version import VERSION
 
 __all__ = ["Exported", "Imported", "export_lake", "import_database"]
@@ -75,7 +76,7 @@ def export_lake(lake: Lake, path: str) -> Exported:
             with tempfile.TemporaryDirectory(prefix=UNBORN, dir=os.path.dirname(place)) as scratch:
                 new = os.path.join(scratch, os.path.basename(place))
                 create_at_head(new, queries_of=VERSION)
-                connection.execute(f"ATTACH {quoted(new)} AS file; BEGIN")
+                connection.execute(f"ATTACH {literal(new)} AS file; BEGIN")
                 rows = {name: _copy(connection, name) for name in LAKE_TABLES}
                 connection.execute("COMMIT; CHECKPOINT file; DETACH file")
                 sync(new)
@@ -103,7 +104,7 @@ def import_database(path: str, lake: Lake, *, on_batch: Callable[[int, int], Non
     create_lake(lake)
     complete_all(lake)
     with connect() as connection:
-        connection.execute(f"ATTACH {quoted(os.path.abspath(path))} AS file (READ_ONLY)")
+        connection.execute(f"ATTACH {literal(os.path.abspath(path))} AS file (READ_ONLY)")
         match_in_lake(connection, lake, lake.table("runs"), "file.runs", "file.run_files")
         new = [
             int(run)

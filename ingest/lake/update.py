@@ -13,6 +13,7 @@ from ingest.lake.commit import working
 from ingest.lake.files import attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, change_in_turn, take_number
+from ingest.sql import no_rows
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -113,13 +114,8 @@ def _replace(lake: Lake, name: str, runs: set[int], query: Any) -> None:
 
         def work_out(table: DeltaTable) -> Change:
             paths = files_with(table, runs)
-            stored = read_files(lake, name, paths, scratch) if paths else _nothing(name)
+            stored = read_files(lake, name, paths, scratch) if paths else f"({no_rows(types_of(name))})"
             file = write_file(connection, lake, name, None, query(stored), scratch)
             return Change([] if file is None else [file.added()], removal_of(table, paths))
 
         change_in_turn(lake, name, work_out)
-
-
-def _nothing(name: str) -> str:
-    columns = ", ".join(f'NULL::{type_} AS "{column}"' for column, type_ in types_of(name).items())
-    return f"(SELECT {columns} WHERE false)"

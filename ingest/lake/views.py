@@ -16,14 +16,14 @@ from ingest.database.ddl import created
 from ingest.database.scope import NARROWED
 from ingest.database.tables import TABLES
 from ingest.lake.layout import COUNTS, TABLES_OF_RUNS
-from ingest.query.header import literal
+from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb
 
     from ingest.lake.snapshot import TableFiles
 
-__all__ = ["create_views", "empty_table", "view_of"]
+__all__ = ["create_views", "place_of", "view_of"]
 
 _FILES: Final = '[{"place": "VARCHAR", "least": "BIGINT", "greatest": "BIGINT"}]'
 _CHOSEN: Final = "files_that_count"
@@ -57,7 +57,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, root: str, tables: Mappi
     statements = [_CHOOSE]
     for name, table in tables.items():
         if not table.files:
-            statements.append(empty_table(name))
+            statements.append(created(TABLES[name]))
             continue
         files = json.dumps(
             [
@@ -101,11 +101,6 @@ def view_of(name: str, table: TableFiles, files: str) -> str:
         f'CREATE VIEW "{name}" AS SELECT {columns}'
         f" FROM read_parquet({files}, hive_partitioning = false{by_name}) AS x{condition}"
     )
-
-
-def empty_table(name: str) -> str:
-    """Return the statement that makes a table without rows, for one that has no files."""
-    return created(TABLES[name])
 
 
 def _value(column: str, type_: str, table: TableFiles) -> str:

@@ -14,6 +14,7 @@ from ingest.database.spill import spill_directory
 from ingest.database.writer import read_locked, replace_database
 from ingest.errors import DatabaseError
 from ingest.maintenance.exclusive import exclusive
+from ingest.sql import literal
 
 __all__ = ["Compaction", "compact_database"]
 
@@ -57,9 +58,9 @@ def compact_database(
 def _copy(old: str, new: str) -> None:
     with duckdb.connect(config={**CONFIG, "temp_directory": spill_directory(new)}) as connection:
         connection.execute("SET enable_progress_bar = false")  # as in open_database
-        connection.execute(f"ATTACH {_literal(old)} AS old (READ_ONLY)")
+        connection.execute(f"ATTACH {literal(old)} AS old (READ_ONLY)")
         options = f"STORAGE_VERSION '{STORAGE_VERSION}', BLOCK_SIZE {BLOCK_BYTES}"
-        connection.execute(f"ATTACH {_literal(new)} AS new ({options})")
+        connection.execute(f"ATTACH {literal(new)} AS new ({options})")
         # Row groups that one thread fills are full.
         connection.execute("SET threads = 1")
         try:
@@ -99,7 +100,3 @@ def _contents(connection: duckdb.DuckDBPyConnection, name: str) -> list[tuple[ob
         [name],
     ).fetchall()
     return found
-
-
-def _literal(path: str) -> str:
-    return "'" + path.replace("'", "''") + "'"

@@ -7,7 +7,6 @@ peaks, and nothing without its owner.
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -17,9 +16,10 @@ import duckdb
 
 from ingest.database.file import CONFIG
 from ingest.database.spill import spill_directory
-from ingest.database.tables import RUN_TABLES, TABLES
+from ingest.database.tables import RUN_TABLES, TABLES, types_of
 from ingest.errors import UsageError
 from ingest.maintenance.doctor import ROW_CHECKS
+from ingest.sql import no_rows, parquet
 
 __all__ = ["check_file", "check_rows"]
 
@@ -73,13 +73,10 @@ def check_rows(directory: str, files: Mapping[str, str]) -> None:
             for table in TABLES:
                 if table in files:
                     _check_columns(connection, table, files[table])
-                    source = f"read_parquet({_literal(glob.escape(files[table]))}, hive_partitioning = false)"
-                    connection.execute(f'CREATE VIEW "{table}" AS FROM {source}')
+                    rows = f"FROM {parquet([files[table]])}"
                 else:
-                    columns = ", ".join(
-                        f'NULL::{column.type} AS "{column.name}"' for column in TABLES[table].columns
-                    )
-                    connection.execute(f'CREATE VIEW "{table}" AS SELECT {columns} WHERE false')
+                    rows = no_rows(types_of(table))
+                connection.execute(f'CREATE VIEW "{table}" AS {rows}')
             for text, query in _checks(files):
                 found = connection.execute(f"SELECT * FROM ({query}) LIMIT 1").fetchone()
                 if found:
@@ -92,9 +89,7 @@ def check_rows(directory: str, files: Mapping[str, str]) -> None:
 
 
 def _check_columns(connection: duckdb.DuckDBPyConnection, table: str, file: str) -> None:
-    described = connection.execute(
-        "DESCRIBE FROM read_parquet($file, hive_partitioning = false)", {"file": glob.escape(file)}
-    ).fetchall()
+    described = connection.execute(f"DESCRIBE FROM {parquet([file])}").fetchall()
     types = {name: type_ for name, type_, *_ in described}
     for column in TABLES[table].columns:
         found = types.get(column.name)
@@ -140,7 +135,3 @@ def _checks(files: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield from _PLACES
     for _, text, query in ROW_CHECKS:
         yield text, query
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -14,7 +14,8 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
-from ingest.source.kinds import is_archive, is_url, place_of
+from ingest.source.address import place_of
+from ingest.source.kinds import is_archive, is_url
 
 if TYPE_CHECKING:
     import duckdb

@@ -20,6 +20,7 @@ import duckdb
 from ingest.database.file import CONFIG
 from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
+from ingest.sql import literal, parquet
 
 __all__ = ["has_manifest", "note_runs", "open_manifest", "take_in"]
 
@@ -59,7 +60,7 @@ def note_runs(connection: duckdb.DuckDBPyConnection, staging: Path, chosen: str 
     # By DuckDB, which is there: the import of Arrow takes 0.1 s.
     connection.execute(
         f"COPY (SELECT {_COLUMNS} FROM runs JOIN run_files AS f USING (run_id) WHERE {chosen}"
-        f" ORDER BY run_id) TO {_quoted(staging / _NOTED)} (FORMAT parquet, COMPRESSION zstd)"
+        f" ORDER BY run_id) TO {literal(staging / _NOTED)} (FORMAT parquet, COMPRESSION zstd)"
     )
 
 
@@ -100,7 +101,6 @@ def open_manifest(staging: Path) -> duckdb.DuckDBPyConnection | None:
 
 def _insert(record: Path, noted: Path) -> None:
     """Put the rows of a file in place of those that its runs have."""
-    rows = f"read_parquet({_quoted(noted)}, hive_partitioning = false)"
     with closing(duckdb.connect(str(record), config=_QUICK)) as connection:
         # One script, and the file read once: 35 ms of CPU for a run, 55 statement by statement.
         connection.execute(
@@ -108,7 +108,7 @@ def _insert(record: Path, noted: Path) -> None:
                 (
                     *_TABLES,
                     "BEGIN",
-                    f"CREATE TEMP TABLE noted AS FROM {rows}",
+                    f"CREATE TEMP TABLE noted AS FROM {parquet([noted])}",
                     "DELETE FROM runs WHERE run_id IN (SELECT run_id FROM noted)",
                     "DELETE FROM run_files WHERE run_id IN (SELECT run_id FROM noted)",
                     "INSERT INTO runs SELECT DISTINCT run_id, dump_dir, stem FROM noted ORDER BY run_id",
@@ -122,8 +122,3 @@ def _insert(record: Path, noted: Path) -> None:
 def _remove(staging: Path) -> None:
     for name in (_FILE, f"{_FILE}.wal"):
         (staging / name).unlink(missing_ok=True)
-
-
-def _quoted(file: Path) -> str:
-    text = str(file).replace("'", "''")
-    return f"'{text}'"

@@ -22,7 +22,8 @@ from ingest.pipeline.reading import set_rejected
 from ingest.pipeline.recorded import Recorded
 from ingest.pipeline.summary import ImportSummary
 from ingest.pipeline.target import Records, Target
-from ingest.source.kinds import is_elsewhere, place_of, shown
+from ingest.source.address import place_of
+from ingest.source.kinds import is_elsewhere, shown
 from ingest.source.source import APART, Terms
 from ingest.staging.task import Rejected, Task
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from ingest.display import display
 from ingest.dump.names import ROLES
 from ingest.dump.sets import Member
+from ingest.sql import parquet
 from ingest.staging.task import RecordedFile, RecordedRun
 
 if TYPE_CHECKING:
@@ -153,10 +154,10 @@ def staged_runs(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> 
         ("runs", "dump_dir, stem"),
         ("run_files", "role, file_name, file_bytes, mtime_ns, etag, content_sha256"),
     ):
-        files = ", ".join("'{}'".format(f"{part}/{table}.parquet".replace("'", "''")) for part in parts)
+        files = parquet((f"{part}/{table}.parquet" for part in parts), "filename = true")
         connection.execute(
             f"CREATE VIEW {table} AS SELECT parse_dirpath(filename) || '/' || run_no AS run_id, {columns}"
-            f" FROM read_parquet([{files}], filename = true, hive_partitioning = false)"
+            f" FROM {files}"
         )
 
 

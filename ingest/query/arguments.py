@@ -6,7 +6,8 @@ In a DuckDB shell a wrong argument has no other way to be reported than DuckDB's
 from __future__ import annotations
 
 from ingest.query.comparison import SIDES, is_comparison
-from ingest.query.header import Parameter, SavedQuery, literal
+from ingest.query.header import Parameter, SavedQuery
+from ingest.sql import literal
 
 __all__ = ["argument_check"]
 

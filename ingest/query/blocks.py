@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ingest.errors import XbufError
-from ingest.query.header import literal
 from ingest.resources import queries_dir
+from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb

@@ -38,6 +38,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ingest.errors import UsageError
+from ingest.sql import literal
 
 __all__ = ["NARROWING", "NEEDS", "Column", "Parameter", "SavedQuery", "Value", "parse_query", "read_query"]
 
@@ -153,17 +154,6 @@ NARROWING = (
     Parameter("module", "VARCHAR", None, "only modules whose name matches this glob, e.g. 'jit_train*'"),
 )
 """Parameters that narrow every query in the same way."""
-
-
-def literal(value: Value) -> str:
-    """Write a value as a SQL literal."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
 
 
 def read_query(path: Path) -> SavedQuery:

@@ -19,8 +19,9 @@ from ingest.query.blocks import blocks_of, read_blocks, words_of
 from ingest.query.bounds import bounded
 from ingest.query.catalog import shipped
 from ingest.query.digest import installed_digest, shipped_digest
-from ingest.query.header import TOKEN, Parameter, SavedQuery, literal
+from ingest.query.header import TOKEN, Parameter, SavedQuery
 from ingest.query.run import convert
+from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb

@@ -24,7 +24,8 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
-from ingest.source.kinds import place_of, without_secrets
+from ingest.source.address import place_of
+from ingest.source.kinds import without_secrets
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,8 +13,9 @@ from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
 from ingest.query.comparison import COUNTED, describe_comparison, is_comparison
 from ingest.query.guard import check_reads_only
-from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, literal, placeholders
+from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, placeholders
 from ingest.query.result import Result, ResultColumn
+from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,14 +5,15 @@ User and password, the query (a signature is one) and the fragment are for the r
 
 from __future__ import annotations
 
+import os
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from ingest.display import display
 from ingest.errors import UsageError
-from ingest.source.kinds import is_well_formed, without_secrets
+from ingest.source.kinds import is_url, is_well_formed, without_secrets
 
-__all__ = ["Address", "parse_url"]
+__all__ = ["Address", "parse_url", "place_of"]
 
 _STORES: Final = {
     "s3": "s3",
@@ -89,3 +90,8 @@ def parse_url(url: str) -> Address:
     key = (unquote(parts.path) if is_web else parts.path).removeprefix("/")
     secret = urlunsplit((scheme, parts.netloc, "", parts.query, "")) if is_web else ""
     return Address(scheme, place, key, secret, bool(user or parts.query or parts.fragment))
+
+
+def place_of(text: str) -> str:
+    """Return a path or URL as `runs.dump_dir` has it, but for what `display` changes."""
+    return parse_url(text).shown if is_url(text) else os.path.realpath(text)

@@ -17,7 +17,6 @@ __all__ = [
     "is_lake",
     "is_url",
     "is_well_formed",
-    "place_of",
     "shown",
     "without_secrets",
 ]
@@ -89,12 +88,3 @@ def is_well_formed(url: str) -> bool:
 def shown(text: str) -> str:
     """Return a path or URL fit to show and to store."""
     return display(without_secrets(text))
-
-
-def place_of(text: str) -> str:
-    """Return a path or URL as `runs.dump_dir` has it, but for what `display` changes."""
-    if not is_url(text):
-        return os.path.realpath(text)
-    from ingest.source.address import parse_url
-
-    return parse_url(text).shown

@@ -15,6 +15,7 @@ import duckdb
 
 from ingest.database.file import CONFIG
 from ingest.database.tables import staged_types
+from ingest.sql import literal
 from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.derived import derive
 
@@ -52,11 +53,10 @@ def _write(
 ) -> None:
     structure = json.dumps({name: _nested(type_) for name, type_ in types.items()})
     selected = ", ".join(f'unnest(c."{name}") AS "{name}"' for name in types)
-    place = path.replace("'", "''")
     try:
         connection.execute(
             f"COPY (SELECT {selected} FROM (SELECT from_json_strict($1, '{structure}') AS c))"
-            f" TO '{place}' (FORMAT parquet, COMPRESSION lz4)",
+            f" TO {literal(path)} (FORMAT parquet, COMPRESSION lz4)",
             [json.dumps(columns, default=str)],
         )
     except duckdb.IOException as error:

@@ -13,9 +13,9 @@ from ingest.database.scope import FEW, narrowed
 from ingest.database.tables import RUN_TABLES
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
-from ingest.query.header import literal
 from ingest.query.run import bind, run_query
 from ingest.query.selection import read_runs, select_runs
+from ingest.sql import literal
 from tests.support.profiles import run_profiled, scans
 
 _COPIES = 40

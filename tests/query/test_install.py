@@ -17,9 +17,10 @@ from ingest.database.connect import open_database
 from ingest.query import install
 from ingest.query.blocks import read_blocks
 from ingest.query.catalog import shipped
-from ingest.query.header import SavedQuery, Value, literal
+from ingest.query.header import SavedQuery, Value
 from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
+from ingest.sql import literal
 from tests.support.shells import duckdb_program
 
 pytestmark = pytest.mark.usefixtures("macros")

@@ -18,9 +18,9 @@ from ingest.database.refusals import command_line
 from ingest.dump.find import discover
 from ingest.errors import SourceError, UsageError
 from ingest.pipeline.importer import import_dumps
-from ingest.source.address import parse_url
+from ingest.source.address import parse_url, place_of
 from ingest.source.apart import apart
-from ingest.source.kinds import place_of, without_secrets
+from ingest.source.kinds import without_secrets
 from ingest.source.objects import AtUrl, version_of
 from ingest.source.source import Terms, Unreachable
 from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip

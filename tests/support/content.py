@@ -9,6 +9,8 @@ from typing import Any
 
 import duckdb
 
+from ingest.sql import literal
+
 _NUMBERED_ANEW = {
     "runs": ("run_id", "import_id", "ingested_at"),
     "imports": ("import_id", "started_at", "finished_at"),
@@ -50,7 +52,7 @@ class Content:
 def content(path: Path) -> Content:
     """Read what a database holds; numbers of runs and imports and the moments of imports do not count."""
     with duckdb.connect(config={"threads": 1}) as plain:
-        plain.execute(f"ATTACH {_quoted(path)} AS a (READ_ONLY)")
+        plain.execute(f"ATTACH {literal(path)} AS a (READ_ONLY)")
         columns = _columns(plain, "a")
         known = "SELECT run_id, dump_dir, stem, content_sha256 FROM a.runs"
         runs: dict[int | None, Run] = {run: (one, two, three) for run, one, two, three in _all(plain, known)}
@@ -102,7 +104,7 @@ def _counted(
     """Count the rows of tables that only one of two databases has."""
     with duckdb.connect() as both:
         for name, one in (("a", first), ("b", second)):
-            both.execute(f"ATTACH {_quoted(one.path)} AS {name} (READ_ONLY)")
+            both.execute(f"ATTACH {literal(one.path)} AS {name} (READ_ONLY)")
         found = {}
         for table in tables:
             a, b = (_rows(name, table, first.columns[table]) for name in ("a", "b"))
@@ -130,10 +132,6 @@ def _all(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, .
 def _kept(table: str, columns: list[str]) -> list[str]:
     dropped = [*_NUMBERED_ANEW.get(table, ()), "run_id"]
     return [column for column in columns if column not in dropped]
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _rows(name: str, table: str, columns: list[str]) -> str:

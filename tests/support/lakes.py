@@ -21,6 +21,7 @@ from ingest.lake.load import LoadedBatch, load_batch
 from ingest.lake.store import Lake
 from ingest.source.apart import apart
 from ingest.source.source import Terms
+from ingest.sql import quoted
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Task
 
@@ -125,7 +126,7 @@ def visible(lake: Lake) -> Content:
             attach(connection, lake, name, lake.table(name))
         for name in ("runs", *TABLES_OF_RUNS):
             rows = connection.execute(
-                f"SELECT r.stem, x.* EXCLUDE (run_id) FROM {_quoted(name)} AS x JOIN runs AS r USING (run_id)"
+                f"SELECT r.stem, x.* EXCLUDE (run_id) FROM {quoted(name)} AS x JOIN runs AS r USING (run_id)"
                 if name != "runs"
                 else "SELECT * EXCLUDE (run_id, import_id, ingested_at) FROM runs"
             ).fetchall()
@@ -139,10 +140,6 @@ def stored(lake: Lake) -> dict[str, int]:
         for name in ("runs", *TABLES_OF_RUNS):
             attach(connection, lake, name, lake.table(name))
         return {
-            name: len(connection.execute(f"SELECT 1 FROM {_quoted(name)}").fetchall())
+            name: len(connection.execute(f"SELECT 1 FROM {quoted(name)}").fetchall())
             for name in ("runs", *TABLES_OF_RUNS)
         }
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
