@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ingest.errors import DatabaseError
+from ingest.lake.durable import sync_file
 from ingest.lake.files import DataFile
 from ingest.lake.layout import BATCHES
 from ingest.lake.store import Lake, in_words
@@ -70,6 +71,7 @@ def publish(lake: Lake, batch: Batch) -> None:
                 raise Abandoned(
                     f"{lake}: batch {batch.number} was given up meanwhile by a vacuum; run again"
                 ) from None
+    sync_file(lake, _key(batch.number))
 
 
 def abandon(lake: Lake, number: int) -> bool:

@@ -22,7 +22,7 @@ from ingest.lake.batch import Batch, open_batches, read_batch, remove_batch
 from ingest.lake.failures import failure_of
 from ingest.lake.files import DataFile, attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
-from ingest.lake.transactions import Change, add_once, change_in_turn, has_batch
+from ingest.lake.transactions import Change, add_once, change_in_turn, is_done
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -101,7 +101,7 @@ def _add_runs(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection, s
     connection.execute(f"CREATE TEMP TABLE batch_files AS SELECT run_id, role, content_sha256 FROM {files}")
 
     def work_out(table: DeltaTable) -> Change | None:
-        if has_batch(table, batch.number):
+        if is_done(lake, table, "runs", batch.number):
             return None
         return _new_runs(lake, batch, table, connection, scratch)
 
@@ -211,7 +211,7 @@ def _add_import(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection,
     """Add the row of the import, with the runs that it has loaded until now."""
     assert batch.import_row is not None
     table = lake.table("imports")
-    if has_batch(table, batch.number):
+    if is_done(lake, table, "imports", batch.number):
         return
     attach(connection, lake, "runs", lake.table("runs"))
     row = connection.execute(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ingest.lake.batch import open_batches
 from ingest.lake.commit import complete_all, working
 from ingest.lake.create import open_imports
+from ingest.lake.durable import sync_log
 from ingest.lake.files import attach, listed, read_files, removal_of, write_file
 from ingest.lake.layout import COUNTS, LAKE_TABLES, RUNS_A_BATCH, TABLES_OF_RUNS
 from ingest.lake.store import Lake, in_words
@@ -72,6 +73,7 @@ def compact_lake(lake: Lake) -> Compacted:
             table = lake.table(name)
             with in_words(lake, name):
                 table.create_checkpoint()
+            sync_log(lake, name, table.version())
             after += listed(table)
     return Compacted(
         len(before), len(after), sum(size for _, size in before), sum(size for _, size in after), dropped

@@ -12,6 +12,7 @@ from ingest.database.revision import HEAD, revisions
 from ingest.database.tables import TABLES
 from ingest.display import display
 from ingest.errors import DatabaseError, DatabaseTooNew, NotADatabase
+from ingest.lake.durable import LOG, sync_file, sync_log
 from ingest.lake.layout import LAKE_TABLES, REVISION, delta_schema
 from ingest.lake.store import Lake, in_words
 
@@ -56,6 +57,7 @@ def create_lake(lake: Lake) -> bool:
     for name in (*(one for one in LAKE_TABLES if one != _LAST), _LAST):
         _make_table(lake, name)
         _require_columns(lake, name)
+    sync_file(lake, "")
     return True
 
 
@@ -132,9 +134,11 @@ def upgrade_lake(lake: Lake) -> Upgraded:
         if missing:
             with in_words(lake, name):
                 table.alter.add_columns(missing)
+            sync_log(lake, name, 0)
             added += [f"{name}.{field.name}" for field in missing]
     with in_words(lake, _LAST):
         lake.table(_LAST).alter.set_table_properties({REVISION: HEAD}, raise_if_not_exists=False)
+    sync_log(lake, _LAST, 0)
     return Upgraded(before, HEAD, tuple(added))
 
 
@@ -161,6 +165,9 @@ def _make_table(lake: Lake, name: str) -> bool:
             if not lake.is_table(lake.url(name)):
                 raise
             return False
+    sync_log(lake, name, 0)
+    for place in (f"{name}/{LOG}", name):
+        sync_file(lake, place)
     return True
 
 

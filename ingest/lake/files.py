@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.database.tables import TABLES, types_of
+from ingest.lake.durable import sync_file
 from ingest.lake.failures import SCHEME
 from ingest.lake.layout import as_in_file, as_in_lake
 from ingest.lake.snapshot import Snapshot, files_of
@@ -110,7 +111,9 @@ def write_file(
         place.unlink()
         return None
     stats = _stats(connection, table, place, int(rows), columns)
-    if not lake.is_local:
+    if lake.is_local:
+        sync_file(lake, f"{table}/{name}")
+    else:
         import obstore
 
         with in_words(lake, table):

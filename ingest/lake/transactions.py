@@ -21,13 +21,14 @@ import duckdb
 
 from ingest.errors import DatabaseError
 from ingest.lake.create import require_head
+from ingest.lake.durable import sync_log
 from ingest.lake.store import Lake, in_words
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["Change", "add_once", "change_in_turn", "has_batch", "take_number"]
+__all__ = ["Change", "add_once", "change_in_turn", "has_batch", "is_done", "take_number"]
 
 _BATCH: Final = "batch-{}"
 _IN_TURN: Final = "in-turn"
@@ -58,6 +59,18 @@ def has_batch(table: DeltaTable, number: int) -> bool:
     return table.transaction_version(_BATCH.format(number)) is not None
 
 
+def is_done(lake: Lake, table: DeltaTable, name: str, number: int) -> bool:
+    """Return whether a table has what a batch adds to it, and see to it that it is on disk.
+
+    Raises:
+        DatabaseError: the store refuses.
+    """
+    if not has_batch(table, number):
+        return False
+    sync_log(lake, name, 0)
+    return True
+
+
 def add_once(lake: Lake, name: str, number: int, added: Sequence[AddAction]) -> None:
     """Add the files of a batch to a table, unless they are there.
 
@@ -66,7 +79,7 @@ def add_once(lake: Lake, name: str, number: int, added: Sequence[AddAction]) -> 
     """
     for trial in range(_TRIALS):
         table = lake.table(name)
-        if has_batch(table, number) or _commit(lake, name, table, Change(added, batch=number)):
+        if is_done(lake, table, name, number) or _commit(lake, name, table, Change(added, batch=number)):
             return
         _pause(trial)
     raise _crowded(lake, name)
@@ -141,6 +154,7 @@ def _commit(
             if lake.table(name).version() == table.version():
                 raise  # nobody was faster: the store refuses
             return False
+    sync_log(lake, name, table.version())
     return True
 
 
