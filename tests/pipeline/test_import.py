@@ -7,18 +7,22 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
 import ingest.pipeline.reading
 from ingest import ImportSummary, import_dumps, open_database
+from ingest.cli.ingest import ingest as command
 from ingest.cli.runs import rejects
+from ingest.database.connect import create
+from ingest.errors import XbufError
+from ingest.version import VERSION
 from tests.support.dump_sets import DATA, dump_sets
 from tests.support.outside_count import outside_count
 
@@ -42,6 +46,34 @@ def dumps(tmp_path: Path) -> Path:
     return target
 
 
+class Place(NamedTuple):
+    """Dumps, and a database that has imported them."""
+
+    dumps: Path
+    database: Path
+
+
+@pytest.fixture(scope="module")
+def _imported(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("imported") / "place"
+    place = Place(folder / "dumps", folder / "xbuf.duckdb")
+    shutil.copytree(SEEDS, place.dumps)
+    settle(place.dumps)
+    create(place.database, queries_of=VERSION)
+    load(place.database, place.dumps)
+    shutil.copytree(folder, folder.with_name("kept"))
+    return place
+
+
+@pytest.fixture
+def imported(_imported: Place) -> Iterator[Place]:
+    """The seeds after their first import: one place for all tests, put back as it was after each."""
+    yield _imported
+    folder = _imported.database.parent
+    shutil.rmtree(folder)
+    shutil.copytree(folder.with_name("kept"), folder)
+
+
 def load(database: Path, *paths: Path, **options: object) -> ImportSummary:
     return import_dumps(list(paths), database, **options)  # type: ignore[arg-type]
 
@@ -56,6 +88,13 @@ def damage(path: Path) -> None:
     text = path.read_text()
     path.write_text(text.replace("Total bytes used: ", "Total bytes used: 9"))
     os.utime(path, (PAST, PAST))
+
+
+def keep_alone(kept: Path) -> None:
+    """Remove all other dumps of its directory."""
+    for path in kept.parent.iterdir():
+        if path != kept:
+            path.unlink()
 
 
 def test_every_set_loads_and_every_row_is_counted(tmp_path: Path, database: Path) -> None:
@@ -93,9 +132,9 @@ def test_every_set_loads_and_every_row_is_counted(tmp_path: Path, database: Path
             assert counted[table].get(run_id, 0) == expected, (one.name, table)
 
 
-def test_a_second_import_reads_nothing(dumps: Path, database: Path) -> None:
+def test_a_second_import_reads_nothing(imported: Place) -> None:
     """What the database holds with the same sizes and times is unchanged, and not opened."""
-    load(database, dumps)
+    dumps, database = imported
     for path in dumps.iterdir():
         # Other content of the same size and time: whoever opened it would find it damaged.
         path.write_bytes(b"x" * path.stat().st_size)
@@ -104,9 +143,9 @@ def test_a_second_import_reads_nothing(dumps: Path, database: Path) -> None:
     assert (summary.loaded, summary.unchanged, summary.rows) == (0, 5, 0)
 
 
-def test_touched_files_are_read_once_and_stay_one_run(dumps: Path, database: Path) -> None:
+def test_touched_files_are_read_once_and_stay_one_run(imported: Place) -> None:
     """New times with old content change nothing but the recorded times."""
-    load(database, dumps)
+    dumps, database = imported
     for path in dumps.iterdir():
         os.utime(path, (PAST + 60, PAST + 60))
     assert load(database, dumps).unchanged == 5
@@ -114,16 +153,16 @@ def test_touched_files_are_read_once_and_stay_one_run(dumps: Path, database: Pat
     assert rows(database, "SELECT DISTINCT mtime_ns FROM run_files") == [((PAST + 60) * 10**9,)]
 
 
-def test_rehash_reads_and_finds_nothing_new(dumps: Path, database: Path) -> None:
+def test_rehash_reads_and_finds_nothing_new(imported: Place) -> None:
     """--rehash compares contents also where sizes and times agree."""
-    load(database, dumps)
+    dumps, database = imported
     summary = load(database, dumps, rehash=True)
     assert (summary.loaded, summary.unchanged) == (0, 5)
 
 
-def test_new_content_is_a_new_run_and_the_old_one_stays(dumps: Path, database: Path) -> None:
+def test_new_content_is_a_new_run_and_the_old_one_stays(imported: Place) -> None:
     """Nightly dumps into one directory are history."""
-    load(database, dumps)
+    dumps, database = imported
     shutil.copy(dumps / "001_aa093b3e4f73e23a.txt", dumps / "000_350494ed927c1c64.txt")
     settle(dumps)
     assert load(database, dumps).loaded == 1
@@ -132,9 +171,9 @@ def test_new_content_is_a_new_run_and_the_old_one_stays(dumps: Path, database: P
     ) == [(1, 1, 5308448), (6, 2, 41943040)]
 
 
-def test_replace_removes_the_old_run_with_all_its_rows(dumps: Path, database: Path) -> None:
+def test_replace_removes_the_old_run_with_all_its_rows(imported: Place) -> None:
     """--replace leaves nothing of the run before."""
-    load(database, dumps)
+    dumps, database = imported
     shutil.copy(dumps / "001_aa093b3e4f73e23a.txt", dumps / "000_350494ed927c1c64.txt")
     settle(dumps)
     load(database, dumps, replace_runs=True)
@@ -235,6 +274,7 @@ def test_a_damaged_dump_is_rejected_alone(dumps: Path, database: Path) -> None:
 def test_a_reject_is_listed_once_until_the_dump_loads(dumps: Path, database: Path) -> None:
     """Imports reject a damaged dump at each try; once it is whole and loaded it is no trouble."""
     path = dumps / "001_aa093b3e4f73e23a.txt"
+    keep_alone(path)
     whole = path.read_text()
 
     def listed() -> list[str]:
@@ -293,14 +333,28 @@ def test_workers_and_one_process_load_the_same(tmp_path: Path) -> None:
     assert content[0] == content[1]
 
 
-def run_cli(*arguments: str | Path, database: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from ingest.cli.ingest import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "XBUF_DB": str(database)},
-        check=False,
+class Done(NamedTuple):
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_cli(*arguments: str | Path, database: Path) -> Done:
+    """Run the command; an error has the exit code and the words that the program shows."""
+    done = CliRunner(env={"XBUF_DB": str(database)}).invoke(
+        command, [*map(str, arguments)], prog_name="xbuf-ingest", standalone_mode=False
     )
+    match done.exception:
+        case None:
+            return Done(int(done.return_value), done.stdout, done.stderr)
+        case XbufError(exit_code=code) as error:
+            return Done(int(code), done.stdout, f"{done.stderr}error: {error}\n")
+        case click.ClickException(exit_code=code) as wrong:
+            return Done(code, done.stdout, done.stderr + wrong.format_message())
+        case error:
+            raise error
 
 
 def test_the_command_tells_its_result_on_stdout_and_rejects_on_stderr(dumps: Path, database: Path) -> None:

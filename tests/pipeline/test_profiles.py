@@ -119,6 +119,7 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
     assert load(database, packed).unchanged == 2
 
 
+@pytest.mark.slow
 def test_profiles_in_archives_and_at_urls_are_read_as_in_folders(database: Path, tmp_path: Path) -> None:
     """Once, and when they are unchanged not at all; each of their modules is a run of that place."""
     require_library("obstore")
@@ -186,7 +187,7 @@ def test_a_compressed_profile_is_decompressed_once(
     assert not list(staging.glob("*.copies*"))
 
 
-@pytest.mark.parametrize("lost", ["database", "index"])
+@pytest.mark.parametrize("lost", [pytest.param("database", marks=pytest.mark.slow), "index"])
 def test_what_is_kept_of_profiles_is_no_truth(
     lost: str, database: Path, tmp_path: Path, decompressed: dict[str, int]
 ) -> None:
@@ -350,6 +351,7 @@ def test_a_profile_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
         read_profile(tmp_path / "missing.xplane.pb")
 
 
+@pytest.mark.slow
 def test_what_has_no_text_is_sound_and_survives_an_export(database: Path, tmp_path: Path) -> None:
     """Runs of profiles and protobufs have no primary file."""
     load(database, FOLDER)

@@ -77,9 +77,10 @@ def test_another_text_beside_an_equal_primary_is_a_new_version(changed: str, pla
     assert (summary.loaded, summary.unchanged) == (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "order",
-    [(PRIMARY, VALUES, LIVE_RANGE), pytest.param((PRIMARY, LIVE_RANGE, VALUES), marks=pytest.mark.slow)],
+    [(PRIMARY, VALUES, LIVE_RANGE), (PRIMARY, LIVE_RANGE, VALUES)],
 )
 def test_what_a_set_gains_completes_its_run(order: tuple[str, ...], place: Versions) -> None:
     """One by one, whichever comes first; the run keeps number and labels."""
@@ -103,6 +104,7 @@ def test_what_a_set_loses_is_kept(place: Versions) -> None:
     assert place.runs() == [(1, False, True), (2, True, False)]
 
 
+@pytest.mark.slow
 def test_replace_keeps_the_newest_version_alone(place: Versions) -> None:
     """A changed text replaces the run as a changed primary does; a gained one completes it."""
     place.put(PRIMARY)
@@ -146,6 +148,7 @@ def test_a_file_under_a_new_name_is_read_once(place: Versions) -> None:
     assert place.load(dry_run=True).unchanged == 1
 
 
+@pytest.mark.slow
 def test_versions_stay_apart_through_an_export(place: Versions, tmp_path: Path) -> None:
     """An export has both; a database that has one of them takes the other; what lacks a file is completed."""
     place.put(PRIMARY)
