@@ -9,6 +9,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from ingest.database.refusals import explain
 from ingest.database.revision import HEAD, revisions
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
+from tests.support.shells import Shell, ShellError
 
 NEXT = "9999_next"
 NEXT_REVISION = f"""
@@ -152,8 +154,8 @@ def test_a_second_connection_of_the_process_keeps_the_lock(database: Path) -> No
     """Opening twice and closing once must not drop the POSIX lock that keeps other processes out."""
     with open_database(database):
         open_database(database).close()
-        status_of_other = run_python("import duckdb, sys; duckdb.connect(sys.argv[1])", database)
-    assert "Could not set lock" in status_of_other.stderr
+        with pytest.raises(ShellError, match="Could not set lock"):
+            Shell(database, read_only=False)
 
 
 def test_a_database_open_in_another_mode_in_this_process_is_locked(database: Path) -> None:
@@ -315,17 +317,10 @@ def test_a_log_without_its_database_is_not_adopted(tmp_path: Path) -> None:
 def test_the_log_of_another_database_is_refused(database: Path, tmp_path: Path) -> None:
     """A stale WAL, as a careless copy leaves it, is reported and not replayed."""
     other = tmp_path / "other.duckdb"
-    done = run_python(
-        """
-        import os, sys
-        from ingest.database.connect import open_database
-        connection = open_database(sys.argv[1])
-        connection.execute("INSERT INTO run_labels VALUES (1, 'a', 'b')")
-        os._exit(9)
-        """,
-        other,
-    )
-    assert (done.returncode, done.stderr) == (9, "")
+    open_database(other).close()
+    shell = Shell(other, read_only=False)
+    shell.run("INSERT INTO run_labels VALUES (1, 'a', 'b')")
+    shell.kill()
     shutil.copy(f"{other}.wal", f"{database}.wal")
     with pytest.raises(DatabaseError, match=r"its write-ahead log .*xbuf\.duckdb\.wal .*belongs to another"):
         open_database(database)
@@ -347,6 +342,7 @@ def test_a_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
         open_database(f"{tmp_path}/a\0b.duckdb")
 
 
+@pytest.mark.slow
 def test_a_folder_without_write_permission_is_named(database: Path) -> None:
     """Neither a new nor an old database can be written there; reading goes on."""
     database.chmod(0o444)
@@ -423,27 +419,22 @@ def test_a_held_database_names_its_holder(database: Path, held_read_only: bool, 
 
 def test_readers_do_not_lock_readers_out(database: Path) -> None:
     """A database that is only read can be read by everybody."""
-    with held(database, read_only=True), open_database(database, read_only=True) as connection:
+    with Shell(database, read_only=True), open_database(database, read_only=True) as connection:
         assert connection.execute("FROM runs").fetchall() == []
 
 
 def test_waiting_outlasts_a_short_lock(database: Path) -> None:
     """Within wait_seconds the database opens as soon as it is let go."""
-    code = (
-        "import duckdb, sys, time; held = duckdb.connect(sys.argv[1]);"
-        " print('open', flush=True); time.sleep(0.7)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(database)], stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "open\n"
+    with Shell(database, read_only=False) as holder:
+        leaves = threading.Timer(0.7, holder.kill)
+        leaves.start()
         open_database(database, wait_seconds=30).close()
+        leaves.join()
 
 
 def test_waiting_ends(database: Path) -> None:
     """After wait_seconds the lock is an error, and not much later."""
-    with held(database):
+    with Shell(database, read_only=False):
         started = time.monotonic()
         with pytest.raises(DatabaseLocked):
             open_database(database, wait_seconds=0.5)
@@ -513,6 +504,7 @@ def test_a_migration_that_breaks_leaves_the_old_schema(
     assert database_columns(database) == before
 
 
+@pytest.mark.slow
 def test_a_migration_that_is_killed_leaves_the_old_schema(database: Path, tmp_path: Path) -> None:
     """After kill -9 between two statements of a revision the database opens with the old schema."""
     migrations = tmp_path / "migrations"
@@ -557,7 +549,7 @@ def test_creating_that_is_killed_leaves_no_database(tmp_path: Path) -> None:
 def test_a_locked_database_is_not_upgraded(database: Path, next_release: Callable[[str], None]) -> None:
     """A shell that reads the database keeps its schema as it is."""
     next_release(NEXT_REVISION)
-    with held(database, read_only=True), pytest.raises(DatabaseLocked):
+    with Shell(database, read_only=True), pytest.raises(DatabaseLocked):
         upgrade(database)
     assert status(database).revision == HEAD
 

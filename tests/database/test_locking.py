@@ -305,6 +305,7 @@ def test_a_link_to_the_database_stays_a_link(
     assert [path.name for path in link.parent.iterdir()] == ["link.duckdb"]
 
 
+@pytest.mark.slow
 def test_a_file_with_another_name_is_read_and_not_changed(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
@@ -377,6 +378,7 @@ def test_nobody_can_write_while_the_copy_is_changed(
     assert list(staging.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_new_file_is_on_disk_before_it_has_its_name(
     site: Site, tmp_path: Path, open_shell: Callable[..., Shell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -545,6 +547,7 @@ def test_a_writer_is_named_and_what_was_read_is_kept(site: Site, open_shell: Cal
     assert read_journals(str(site.database)) == []
 
 
+@pytest.mark.slow
 def test_a_deferred_import_equals_an_undisturbed_one(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
@@ -614,6 +617,7 @@ def test_an_unknown_past_is_read_again_and_not_loaded_twice(
     assert site.runs() == 3
 
 
+@pytest.mark.slow
 def test_staged_work_completes_the_run_it_belongs_to(
     tmp_path: Path, open_shell: Callable[..., Shell]
 ) -> None:
@@ -670,7 +674,8 @@ def test_a_second_import_gives_up_and_names_the_first(site: Site) -> None:
     assert lock_holder(str(site.database)) is None
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 4])
 def test_imports_at_once_load_everything_once(tmp_path: Path, count: int) -> None:
     """Processes that start together on one new database leave each run in it once."""
     site = Site(tmp_path)
@@ -711,6 +716,7 @@ def test_a_left_over_log_is_taken_into_the_copy(site: Site, open_shell: Callable
         assert second.run("SELECT i, (SELECT count(*) FROM runs) FROM mine") == [(42, 3)]
 
 
+@pytest.mark.slow
 def test_a_kill_between_renaming_and_removing_the_log_is_mended(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
@@ -750,7 +756,7 @@ def test_a_kill_between_renaming_and_removing_the_log_is_mended(
         pytest.param(lambda data: data[:-20], marks=pytest.mark.slow),
         lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
         pytest.param(lambda data: data[: len(data) // 2].ljust(len(data), b"\0"), marks=pytest.mark.slow),
-        lambda data: None,
+        pytest.param(lambda data: None, marks=pytest.mark.slow),
     ],
     ids=["cut off", "a bit", "zeros", "gone"],
 )
@@ -819,14 +825,8 @@ def test_a_snapshot_is_published_and_replaced_under_its_readers(site: Site, tmp_
     assert [path.name for path in tmp_path.iterdir() if "publish" in path.name] == []
 
 
-@pytest.mark.parametrize(
-    ("umask", "mode"),
-    [
-        pytest.param(0o022, 0o444, marks=pytest.mark.slow),
-        (0o027, 0o440),
-        pytest.param(0o077, 0o400, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o444), (0o027, 0o440), (0o077, 0o400)])
 def test_a_snapshot_is_read_only_and_follows_the_umask(
     site: Site, tmp_path: Path, umask: int, mode: int
 ) -> None:
@@ -855,6 +855,7 @@ def test_a_snapshot_that_is_up_to_date_is_left(site: Site, tmp_path: Path) -> No
     assert team.exists()
 
 
+@pytest.mark.slow
 def test_what_a_killed_publication_left_is_removed(site: Site, tmp_path: Path) -> None:
     """Also when it was killed after the renaming, so that there is nothing left to publish."""
     team = tmp_path / "team.duckdb"
@@ -933,14 +934,8 @@ def test_a_path_that_duckdb_cannot_use_is_refused_before_anything_is_read(
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "a b'\"\n",
-        pytest.param("[jax] *{a}", marks=pytest.mark.slow),
-        pytest.param("100%#y;--", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["a b'\"\n", "[jax] *{a}", "100%#y;--"])
 def test_a_database_may_lie_at_any_other_path(site: Site, tmp_path: Path, folder: str) -> None:
     """Loaded in place and by copy, published, compacted; and where the folder is a symbolic link."""
     (tmp_path / folder).mkdir()
@@ -1022,6 +1017,7 @@ def test_the_log_is_one_event_a_line(site: Site, tmp_path: Path) -> None:
     assert (events[-1]["status"], events[-1]["kept"], events[-1]["exit_code"]) == ("deferred", 1, 3)
 
 
+@pytest.mark.slow
 def test_the_command_of_a_holder_cannot_reach_the_terminal(site: Site) -> None:
     """A process chooses its own command line; what it holds is told with control characters escaped."""
     code = "'''\x1b[31mred\nrun: rm'''\n"

@@ -18,7 +18,7 @@ from ingest.query.selection import read_runs, select_runs
 from ingest.sql import literal
 from tests.support.profiles import run_profiled, scans
 
-_COPIES = 40
+_COPIES = 12
 _ROW_GROUP = 2_048
 """Rows; the least that DuckDB takes."""
 _LARGE = ("values", "uses", "positions", "ranges", "schedule")

@@ -47,6 +47,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip()
 
 
+@pytest.mark.slow
 def test_two_readers_spill_apart_and_a_killed_one_is_cleaned_up_after(database: Path, root: Path) -> None:
     """Two processes share nothing; one that ends takes its directory along, one that is killed leaves it."""
     before = sorted(os.listdir(database.parent))

@@ -182,21 +182,43 @@ def test_a_sound_database_has_no_trouble(
 @pytest.mark.parametrize(
     ("check", "statement", "words"),
     [
-        (
+        pytest.param(
             "sums",
             "UPDATE runs SET total_bytes = total_bytes + 1 WHERE run_id = 2",
             "1 runs whose allocations",
+            marks=pytest.mark.slow,
         ),
-        ("peaks", "UPDATE runs SET peak_bytes = peak_bytes + 1 WHERE run_id = 2", "1 runs whose peak_bytes"),
+        pytest.param(
+            "peaks",
+            "UPDATE runs SET peak_bytes = peak_bytes + 1 WHERE run_id = 2",
+            "1 runs whose peak_bytes",
+            marks=pytest.mark.slow,
+        ),
         ("peaks", "UPDATE ranges SET end_time = end_time + 3 WHERE run_id = 4", "1 runs whose peak_bytes"),
-        (
+        pytest.param(
             "values",
             "INSERT INTO values FROM values WHERE run_id = 1 LIMIT 1",
             "two values of one value_id: 1;",
+            marks=pytest.mark.slow,
         ),
-        ("allocations", "INSERT INTO allocations FROM allocations WHERE run_id = 1", "of one number: 1;"),
-        ("owners", "DELETE FROM allocations WHERE run_id = 3 AND allocation_index = 0", "do not have: 3;"),
-        ("files", "DELETE FROM run_files WHERE run_id = 3", "without a primary file or protobuf: 3;"),
+        pytest.param(
+            "allocations",
+            "INSERT INTO allocations FROM allocations WHERE run_id = 1",
+            "of one number: 1;",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "owners",
+            "DELETE FROM allocations WHERE run_id = 3 AND allocation_index = 0",
+            "do not have: 3;",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "files",
+            "DELETE FROM run_files WHERE run_id = 3",
+            "without a primary file or protobuf: 3;",
+            marks=pytest.mark.slow,
+        ),
         ("identity", "UPDATE runs SET (dump_dir, stem, content_sha256) = ('d', 's', 'c')", "of another run"),
         (
             "orphans",
@@ -205,7 +227,7 @@ def test_a_sound_database_has_no_trouble(
         ),
         ("orphans", "DELETE FROM imports WHERE import_id = 3", "rows of rejects belong to no row of imports"),
         ("schema", "ALTER TABLE uses DROP COLUMN operand_index", "uses.operand_index"),
-        ("schema", "DROP TABLE color_reuse", "color_reuse.color"),
+        pytest.param("schema", "DROP TABLE color_reuse", "color_reuse.color", marks=pytest.mark.slow),
         ("history", "UPDATE imports SET status = 'failed' WHERE import_id = 3", "was failed; the last good"),
     ],
 )
@@ -229,6 +251,7 @@ def test_a_missing_or_locked_database_is_trouble(database: Path, tmp_path: Path)
         assert found["space"]["level"] == "ok"
 
 
+@pytest.mark.slow
 def test_leftovers_are_told(database: Path, tmp_path: Path) -> None:
     """A log that a killed shell left is a note; dumps that wait to be loaded are trouble."""
     shell = Shell(database, read_only=False)
@@ -264,6 +287,7 @@ def test_what_is_left_of_an_unborn_database_is_removed(database: Path) -> None:
     assert not unborn.exists()
 
 
+@pytest.mark.slow
 def test_analysts_may_look_without_the_right_to_write(database: Path) -> None:
     """The history and the doctor work for a user who cannot look into the staging folder."""
     import_dumps([SEEDS[4]], database)
@@ -303,7 +327,7 @@ def test_a_damaged_log_is_trouble(database: Path) -> None:
 def test_a_damaged_block_is_found(database: Path) -> None:
     """A byte that flipped on disk is found when every block is read."""
     assert invoke(doctor, "--db", database, "--full").return_value == 0
-    change(database, "CREATE TABLE big AS SELECT md5(range::VARCHAR) AS t FROM range(100_000)")
+    change(database, "CREATE TABLE big AS SELECT md5(range::VARCHAR) AS t FROM range(20_000)")
     ((block,),) = query(
         database, "SELECT min(block_id) FROM pragma_storage_info('big') WHERE segment_type = 'VARCHAR'"
     )
@@ -325,12 +349,12 @@ def test_a_damaged_block_is_found(database: Path) -> None:
 @pytest.mark.parametrize(
     ("selection", "runs"),
     [
-        (Selection(runs=(2, 3)), [2, 3]),
+        pytest.param(Selection(runs=(2, 3)), [2, 3], marks=pytest.mark.slow),
         pytest.param(Selection(import_id=2), [4, 5, 6], marks=pytest.mark.slow),
         pytest.param(Selection(labels=(("rank", "1"),)), [7], marks=pytest.mark.slow),
         (Selection(labels=(("rank", "0"), ("jax", "0.10.2"))), [4, 5, 6]),
         pytest.param(Selection(labels=(("rank", "2"),)), [], marks=pytest.mark.slow),
-        (Selection(labels=(("rank", "0"),), runs=(4, 7)), [4]),
+        pytest.param(Selection(labels=(("rank", "0"),), runs=(4, 7)), [4], marks=pytest.mark.slow),
         pytest.param(Selection(older_than=timedelta(hours=1)), [], marks=pytest.mark.slow),
         (Selection(older_than=timedelta(0)), [1, 2, 3, 4, 5, 6, 7]),
     ],
@@ -418,6 +442,7 @@ def test_forgetting_beside_a_reader(database: Path) -> None:
 # --- compacting ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_compacting_keeps_everything_and_gives_back_space(database: Path, tmp_path: Path) -> None:
     """Rows, comments, keys, macros and the user's own objects stay; the file shrinks."""
     change(database, "DELETE FROM saved_queries")
@@ -537,6 +562,7 @@ def test_an_export_is_taken_in_once(database: Path, exported: Path) -> None:
     assert differences(before, database, with_imports=True) == {}
 
 
+@pytest.mark.slow
 def test_an_export_joins_a_database_that_has_a_part(
     three_imports: Path, database: Path, exported: Path, tmp_path: Path
 ) -> None:
@@ -556,6 +582,7 @@ def test_an_export_joins_a_database_that_has_a_part(
     assert troubles(other) == {}
 
 
+@pytest.mark.slow
 def test_an_export_completes_a_run_that_lacks_files(
     exported: Path, three_imports: Path, tmp_path: Path
 ) -> None:
@@ -644,25 +671,55 @@ def _rewrite(folder: Path, table: str, query: str) -> None:
 @pytest.mark.parametrize(
     ("table", "query", "words"),
     [
-        ("runs", "UPDATE t SET run_id = -run_id", "out of range"),
+        pytest.param("runs", "UPDATE t SET run_id = -run_id", "out of range", marks=pytest.mark.slow),
         ("runs", "UPDATE t SET run_id = 9223372036854775807 WHERE run_id = 1", "out of range"),
-        ("runs", "INSERT INTO t FROM t WHERE run_id = 1", "two runs of one number"),
+        pytest.param(
+            "runs", "INSERT INTO t FROM t WHERE run_id = 1", "two runs of one number", marks=pytest.mark.slow
+        ),
         ("runs", "UPDATE t SET total_bytes = total_bytes + 1", "do not add up to total_bytes"),
-        ("runs", "UPDATE t SET peak_bytes = 1 WHERE peak_bytes > 1", "peak_bytes is not what"),
-        ("runs", "UPDATE t SET dump_dir = NULL", "without a value that all have"),
+        pytest.param(
+            "runs",
+            "UPDATE t SET peak_bytes = 1 WHERE peak_bytes > 1",
+            "peak_bytes is not what",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "runs", "UPDATE t SET dump_dir = NULL", "without a value that all have", marks=pytest.mark.slow
+        ),
         ("runs", "ALTER TABLE t ALTER total_bytes TYPE VARCHAR", "column total_bytes is VARCHAR"),
-        ("runs", "ALTER TABLE t DROP COLUMN stem", "lacks the column stem"),
-        ("imports", "DELETE FROM t WHERE import_id = 1", "runs that belong to no row of imports"),
-        ("values", "UPDATE t SET run_id = 999", "values that belong to no row of runs"),
-        ("values", "UPDATE t SET allocation_index = 12345", "allocations that they do not have"),
+        pytest.param(
+            "runs", "ALTER TABLE t DROP COLUMN stem", "lacks the column stem", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "imports",
+            "DELETE FROM t WHERE import_id = 1",
+            "runs that belong to no row of imports",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "values",
+            "UPDATE t SET run_id = 999",
+            "values that belong to no row of runs",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "values",
+            "UPDATE t SET allocation_index = 12345",
+            "allocations that they do not have",
+            marks=pytest.mark.slow,
+        ),
         (
             "values",
             "UPDATE t SET offset_bytes = offset_bytes + 1000000000000",
             "outside of their allocations",
         ),
-        ("values", "UPDATE t SET size_bytes = -1", "outside of their allocations"),
-        ("values", "INSERT INTO t FROM t LIMIT 1", "two values of one value_id"),
-        ("ranges", "UPDATE t SET end_time = -1", "end before they start"),
+        pytest.param(
+            "values", "UPDATE t SET size_bytes = -1", "outside of their allocations", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "values", "INSERT INTO t FROM t LIMIT 1", "two values of one value_id", marks=pytest.mark.slow
+        ),
+        pytest.param("ranges", "UPDATE t SET end_time = -1", "end before they start", marks=pytest.mark.slow),
         ("uses", "UPDATE t SET value_id = 123456", "uses of values that are not there"),
     ],
 )
@@ -690,13 +747,8 @@ def test_an_export_is_made_of_regular_files(exported: Path, tmp_path: Path, plac
         take_in(str(exported), str(tmp_path / "restored.duckdb"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "[jax] *{a}",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("a b'\"\n", "run*", "100%?x#y")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["[jax] *{a}", "a b'\"\n", "run*", "100%?x#y"])
 def test_an_export_may_lie_at_any_path(database: Path, tmp_path: Path, name: str) -> None:
     """Its name is no pattern: with others beside it that it would match, it is read alone."""
     (tmp_path / "exports").mkdir()
@@ -707,6 +759,7 @@ def test_an_export_may_lie_at_any_path(database: Path, tmp_path: Path, name: str
     assert differences(database, tmp_path / "restored.duckdb", with_imports=True) == {}
 
 
+@pytest.mark.slow
 def test_a_folder_named_like_a_partition_is_no_column(exported: Path, tmp_path: Path) -> None:
     """DuckDB takes `backend=zzz` in a path for the value of the column, in Parquet files of any kind."""
     folder = tmp_path / "backend=zzz" / "run_id=7"
