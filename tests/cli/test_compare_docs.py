@@ -50,6 +50,7 @@ def printed(command: str, database: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "output"), [shown for page in PAGES for shown in _CONSOLE.findall(page.read_text())]
 )

@@ -79,8 +79,8 @@ def test_markdown_is_a_comment_for_a_pull_request(xbuf_: Run) -> None:
     [
         ("batch=8", "batch=32", 1),
         ("batch=8", "batch=8", 0),
-        (SMALL, SMALL, 0),
-        pytest.param(SMALL, LARGE, 1, marks=pytest.mark.slow),
+        pytest.param(SMALL, SMALL, 0, marks=pytest.mark.slow, id="dumps-0"),
+        pytest.param(SMALL, LARGE, 1, marks=pytest.mark.slow, id="dumps-1"),
     ],
 )
 def test_the_exit_code_says_whether_something_differs(xbuf_: Run, before: str, after: str, code: int) -> None:
@@ -90,7 +90,10 @@ def test_the_exit_code_says_whether_something_differs(xbuf_: Run, before: str, a
         assert xbuf_("diff", before, after).return_value == 0
 
 
-def test_dumps_are_compared_without_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_file", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_dumps_are_compared_without_a_database(
+    is_file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two directories, or a file: nothing is written where the command runs, nor beside the dumps."""
     old, new = (
         Path(shutil.copytree(source, tmp_path / name)) for source, name in ((SMALL, "a"), (LARGE, "b"))
@@ -100,16 +103,15 @@ def test_dumps_are_compared_without_a_database(tmp_path: Path, monkeypatch: pyte
     work.mkdir()
     monkeypatch.chdir(work)
     before = sorted(tmp_path.rglob("*"))
-    for side in (new, file):
-        done = CliRunner().invoke(
-            xbuf, ["diff", str(old), str(side), "--format", "json"], standalone_mode=False
-        )
-        (pair,) = json.loads(done.stdout)["pairs"]
-        assert pair["paired_by"] == "name"
-        assert sum(row["change_bytes"] for row in pair["changes"]) == 384 << 10
+    side = file if is_file else new
+    done = CliRunner().invoke(xbuf, ["diff", str(old), str(side), "--format", "json"], standalone_mode=False)
+    (pair,) = json.loads(done.stdout)["pairs"]
+    assert pair["paired_by"] == "name"
+    assert sum(row["change_bytes"] for row in pair["changes"]) == 384 << 10
     assert before == sorted(tmp_path.rglob("*"))
 
 
+@pytest.mark.slow
 def test_a_dump_is_compared_with_a_run(xbuf_: Run, own_demonstration: Path) -> None:
     """The run keeps its number; the dump gets one that no run has. The database stays as it is."""
     before = own_demonstration.read_bytes()

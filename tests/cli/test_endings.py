@@ -70,7 +70,7 @@ def strike_in(target: str, when: str = "before") -> str:
     [
         pytest.param("ingest.pipeline.importer.check_paths", "before", "nothing was loaded", marks=SLOW),
         pytest.param("ingest.pipeline.importer.read_tasks", "before", "nothing was loaded", marks=SLOW),
-        ("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded"),
+        pytest.param("ingest.pipeline.importer.read_tasks", "after", "1 dump was loaded", marks=SLOW),
         ("ingest.pipeline.loading.load_journal", "before", "1 dump is read and kept"),
         pytest.param("ingest.pipeline.loading.load_journal", "after", "1 dump is read and kept", marks=SLOW),
         pytest.param("ingest.pipeline.importer:_Import.load", "after", "1 dump was loaded", marks=SLOW),
@@ -96,7 +96,10 @@ def test_ctrl_c_anywhere_in_an_import_ends_with_130_and_one_line(
 @pytest.mark.parametrize(
     "statement",
     [
-        "SELECT sum(hash(a.range * b.range)) FROM range(3_000_000) AS a, range(1_000_000) AS b",
+        pytest.param(
+            "SELECT sum(hash(a.range * b.range)) FROM range(3_000_000) AS a, range(1_000_000) AS b",
+            marks=SLOW,
+        ),
         "SELECT * FROM range(3_000_000) AS a, range(1_000_000) AS b WHERE hash(a.range, b.range) = 0",
     ],
 )
@@ -129,6 +132,7 @@ def test_ctrl_c_before_anything_is_imported_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted; nothing was done yet\n")
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(database: Path) -> None:
     """A user who presses it again does not wait for the load of what was read."""
     before = strike_in("ingest.pipeline.importer.read_tasks") + strike_in(
@@ -173,9 +177,8 @@ def main():
 """
 
 
-@pytest.mark.parametrize(
-    "encoding", ["ascii", *(pytest.param(name, marks=SLOW) for name in ("latin-1", "cp1252:strict", "utf-8"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252:strict", "utf-8"])
 def test_no_output_fails_for_its_encoding(loaded: Path, encoding: str, tmp_path: Path) -> None:
     """Tables, JSON, messages and file names; JSON stays JSON."""
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "XBUF_DB": str(loaded), "COLUMNS": "70"}
@@ -206,6 +209,15 @@ def test_no_output_fails_for_its_encoding(loaded: Path, encoding: str, tmp_path:
         assert "\\u2192\\ud83d\\ude00..." in said
 
 
+def test_json_stays_json_in_ascii(loaded: Path) -> None:
+    """What the encoding lacks is escaped as JSON escapes it."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "XBUF_DB": str(loaded)}
+    asked = ("sql", "SELECT module_name FROM runs", "--format", "json")
+    done = program(XBUF, *asked, env=environment, text=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout.decode("ascii")) == [{"module_name": "jit_é→😀"}]
+
+
 def test_sql_from_stdin_is_utf_8_whatever_the_locale(loaded: Path) -> None:
     """Not the locale's encoding, and bytes that are none are named."""
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "XBUF_DB": str(loaded)}
@@ -223,8 +235,10 @@ def test_sql_from_stdin_is_utf_8_whatever_the_locale(loaded: Path) -> None:
     "words",
     [
         ["sql", "FROM runs"],
-        ["runs"],
-        *(pytest.param(words, marks=SLOW) for words in (["show", "1"], ["db", "status"], ["query"])),
+        *(
+            pytest.param(words, marks=SLOW)
+            for words in (["runs"], ["show", "1"], ["db", "status"], ["query"])
+        ),
     ],
 )
 def test_a_full_stdout_is_one_line_and_exit_code_3(loaded: Path, words: list[str]) -> None:
@@ -235,6 +249,7 @@ def test_a_full_stdout_is_one_line_and_exit_code_3(loaded: Path, words: list[str
     assert done.stderr == "error: stdout cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_an_import_whose_summary_cannot_be_printed_says_that_it_is_complete(database: Path) -> None:
     """Also where stdout is closed; and the rows are there."""
     done = program("import os; os.close(1)\n" + INGEST, SEEDS[0], "--db", database)
@@ -255,12 +270,23 @@ def test_a_reader_that_leaves_early_is_no_error(loaded: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def fail_with(error: str) -> str:
+    """Return code that lets every import fail as it is about to load."""
+    return f"""
+        import ingest.pipeline.loading as loading
+        def fail(*arguments, **options):
+            raise {error}
+        loading.open_writer = fail
+        """
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (
+        pytest.param(
             "OSError(24, 'Too many open files', '/x')",
             "error: /x: Too many open files; nothing that was loaded",
+            marks=SLOW,
         ),
         pytest.param(
             "OSError(37, 'No locks available')",
@@ -274,23 +300,23 @@ def test_a_reader_that_leaves_early_is_no_error(loaded: Path) -> None:
 def test_an_error_that_nobody_expected_is_one_line_and_exit_code_3(
     database: Path, error: str, line: str
 ) -> None:
-    """With what was kept; the traceback is there for whoever asks."""
-    before = f"""
-        import ingest.pipeline.loading as loading
-        def fail(*arguments, **options):
-            raise {error}
-        loading.open_writer = fail
-        """
-    done = program(INGEST, SEEDS[0], "--db", database, before=before)
+    """With what was kept, which the next import loads."""
+    done = program(INGEST, SEEDS[0], "--db", database, before=fail_with(error))
     kept, said = done.stderr.splitlines()
     assert done.returncode == 3
     assert kept == "1 dump is read and kept: the next import loads what was read"
     assert said.startswith(line.replace("(ingest.py:", "("))
-    traced = program(
-        INGEST, SEEDS[0], "--db", database, before=before, env={**os.environ, "XBUF_TRACEBACK": "1"}
-    )
-    assert "Traceback" in traced.stderr
     assert import_dumps([SEEDS[0]], database).resumed >= 1
+
+
+@pytest.mark.slow
+def test_the_traceback_is_there_for_whoever_asks(database: Path) -> None:
+    """Only then: see above."""
+    environment = {**os.environ, "XBUF_TRACEBACK": "1"}
+    before = fail_with("ValueError('odd')")
+    traced = program(INGEST, SEEDS[0], "--db", database, before=before, env=environment)
+    assert "Traceback" in traced.stderr
+    assert traced.returncode == 3
 
 
 def test_ctrl_c_is_left_alone_in_a_program_that_uses_the_library(tmp_path: Path) -> None:

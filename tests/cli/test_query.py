@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -76,7 +77,7 @@ def test_the_example_question_is_one_line(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-def test_help_tells_everything_and_ends_with_an_example_that_runs(run: Run, name: str) -> None:
+def test_help_tells_everything(run: Run, name: str) -> None:
     """Question, columns and parameters, then a command to paste."""
     answer = run("query", name, "--help")
     saved = shipped().load(name)
@@ -86,10 +87,19 @@ def test_help_tells_everything_and_ends_with_an_example_that_runs(run: Run, name
         assert column.name in text
     for parameter in saved.parameters:
         assert f"--{parameter.name.replace('_', '-')} " in text
-    example = answer.out.rstrip().splitlines()[-1].strip()
-    assert example.startswith(f"xbuf query {name}")
-    import shlex
+    assert answer.out.rstrip().splitlines()[-1].strip().startswith(f"xbuf query {name}")
 
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("live_at_peak", "padding", "users_of")))
+        for name in shipped()
+    ],
+)
+def test_the_example_of_the_help_runs(run: Run, name: str) -> None:
+    """It is the last line."""
+    example = run("query", name, "--help").out.rstrip().splitlines()[-1].strip()
     done = run(*shlex.split(example)[1:])
     assert (done.code, done.out != "") == (0, True)
 
@@ -325,6 +335,7 @@ def test_completion_without_a_database_is_silent(monkeypatch: pytest.MonkeyPatch
     assert complete("query", "padding", "--module", "") == []
 
 
+@pytest.mark.slow
 def test_the_shell_opens_read_only(own_demonstration: Path, tmp_path: Path) -> None:
     """xbuf shell starts duckdb on the database; writing needs --write."""
     copy = shutil.copy(own_demonstration, tmp_path / "copy.duckdb")

@@ -21,7 +21,7 @@ READERS: dict[str, tuple[Callable[[str], object], bytes]] = {
     "protobuf": (read_proto, b"\x0a\x03\x0a\x01m" + b"\xa2\x1f\xff\xff\xff\x7f"),  # field 500, of any length
 }
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
+    "gzip": lambda data: gzip.compress(data, 1),
     "zstd": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }
 

@@ -281,6 +281,11 @@ def test_a_section_may_be_longer_than_a_record(tmp_path: Path) -> None:
 
 
 SMALL = [one for one in committed_sets() if sum(map(len, one.texts().values())) < 9000]
+FEW = [
+    pytest.param(one, marks=[pytest.mark.slow] * (number % 3 != 0 and one.primary.parent != WHOLE))
+    for number, one in enumerate(SMALL)
+]
+"""To be cut at many places: a third of them, and that which has every section, where time counts."""
 """Sets of every era that can be cut at every line in a second."""
 
 
@@ -328,7 +333,7 @@ def _ends_allocation(line: str) -> bool:
     return "offset=" in line or "](#" in line or line.startswith((" [", "  value: <"))
 
 
-@pytest.mark.parametrize("dump_set", SMALL, ids=lambda dump_set: dump_set.name)
+@pytest.mark.parametrize("dump_set", FEW, ids=lambda dump_set: dump_set.name)
 def test_a_cut_at_any_line_is_told(dump_set: DumpSet, tmp_path: Path) -> None:
     """A file cut between two lines is rejected, or what is left is a whole dump of another release."""
     whole = parse_dump(dump_set.primary)
@@ -375,7 +380,7 @@ def assert_prefix(part: Dump, whole: Dump) -> None:
         assert mine is None or mine == other
 
 
-@pytest.mark.parametrize("dump_set", SMALL, ids=lambda dump_set: dump_set.name)
+@pytest.mark.parametrize("dump_set", FEW, ids=lambda dump_set: dump_set.name)
 def test_a_cut_inside_a_line_is_told(dump_set: DumpSet, tmp_path: Path) -> None:
     """A file that ends in the middle of a line is truncated, and the error leads to that line."""
     for path in dump_set.files.values():

@@ -166,9 +166,9 @@ def read_and_trace(path: Path) -> None:
     "make",
     [
         chain_of_elements,
-        chain_of_nested_elements,
+        pytest.param(chain_of_nested_elements, marks=pytest.mark.slow),
         wide_tuple,
-        many_branches,
+        pytest.param(many_branches, marks=pytest.mark.slow),
         one_id_for_all_computations,
     ],
     ids=lambda make: make.__name__,
@@ -225,6 +225,7 @@ def test_escaped_quotes_without_end_are_read_at_once(tmp_path: Path) -> None:
     assert read_hlo_text(path).instructions.instruction == ["a"]
 
 
+@pytest.mark.slow
 def test_a_shape_of_millions_of_parts_is_not_parsed(tmp_path: Path) -> None:
     """Two bytes stand for a part of a tuple, and zeros compress: 7 KB came to a gigabyte."""
     path = tmp_path / "wide.hlo.pb.gz"

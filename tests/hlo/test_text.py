@@ -272,7 +272,7 @@ def test_a_constant_of_many_megabytes_is_not_kept(tmp_path: Path) -> None:
     """The middle of a line beyond 16 MiB is dropped; its metadata and the lines after it are read."""
     path = module(
         tmp_path,
-        f'%a = f32[9999999]{{0}} constant({{{"1.25, " * 4_000_000}2}}), metadata={{op_name="big"}}',
+        f'%a = f32[9999999]{{0}} constant({{{"1.25, " * 3_000_000}2}}), metadata={{op_name="big"}}',
         "ROOT %b = f32[] reduce(%a)",
     )
     text = read_hlo_text(path)
@@ -390,13 +390,17 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the one file of each example."""
+    return tmp_path_factory.mktemp("hlo")
+
+
 @settings(max_examples=150, deadline=None)
 @given(pieces=st.lists(_PIECES, max_size=60), block_bytes=st.integers(1, 80))
-def test_no_text_raises(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[str], block_bytes: int
-) -> None:
+def test_no_text_raises(scratch: Path, pieces: list[str], block_bytes: int) -> None:
     """Whatever follows the name of a module, columns of equal length come back."""
-    path = tmp_path_factory.mktemp("hlo") / "module.txt"
+    path = scratch / "module.txt"
     path.write_text("HloModule m\n" + "".join(pieces))
     columns = read_hlo_text(path, block_bytes=block_bytes).instructions
     assert len(list(columns)) == len(columns) == len(columns.computation) == len(columns.source_line)

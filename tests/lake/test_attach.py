@@ -59,6 +59,7 @@ def test_saved_queries_are_macros(views: Path, in_file: duckdb.DuckDBPyConnectio
         assert set(connection.execute(of_columns).fetchall()) == commented
 
 
+@pytest.mark.slow
 def test_it_is_made_anew_in_its_place(
     full_lake: Lake, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,11 +96,6 @@ def survive_a_kill(lake: Lake, part: str, whole: Content, arm: Callable[[], None
     return code
 
 
-def test_a_writer_killed_at_a_step(lake: Lake, part: str, whole: Content) -> None:
-    """Of many; the slow test goes through all."""
-    assert survive_a_kill(lake, part, whole, steps(5, "after")) == -9
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_writer_killed_at_every_step(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import duckdb
 import pytest
 
@@ -10,13 +12,21 @@ from ingest.lake.layout import LAKE_TABLES, as_in_file, as_in_lake, delta_schema
 from tests.support.lakes import in_process
 
 
+@pytest.fixture(scope="module")
+def memory() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory."""
+    with duckdb.connect(":memory:") as connection:
+        yield connection
+
+
 @pytest.mark.parametrize("table", LAKE_TABLES)
-def test_what_a_lake_stores_comes_back_with_the_types_of_a_file(table: str) -> None:
+def test_what_a_lake_stores_comes_back_with_the_types_of_a_file(
+    memory: duckdb.DuckDBPyConnection, table: str
+) -> None:
     """The select list turns the stored types into those of the file, in the order of the file."""
     stored = ", ".join(f'NULL::{type_} AS "{name}"' for name, type_ in as_in_lake(table).items())
-    with duckdb.connect(":memory:") as connection:
-        connection.execute(f"CREATE TABLE stored AS SELECT {stored}")
-        described = connection.execute(f"DESCRIBE SELECT {as_in_file(table)} FROM stored").fetchall()
+    memory.execute(f"CREATE OR REPLACE TABLE stored AS SELECT {stored}")
+    described = memory.execute(f"DESCRIBE SELECT {as_in_file(table)} FROM stored").fetchall()
     assert [(name, type_) for name, type_, *_ in described] == [
         (column.name, column.type) for column in TABLES[table].columns
     ]

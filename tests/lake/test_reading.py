@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-@pytest.mark.parametrize("name", list(shipped()))
+_LONG = ("buffer_changes", "diff", "peak_growth", "savings", "shared_slots", "whats_new")
+"""Queries that take as long as all others together."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in shipped()]
+)
 def test_a_query_has_the_rows_of_a_file(
     in_lake: duckdb.DuckDBPyConnection, in_file: duckdb.DuckDBPyConnection, name: str
 ) -> None:
@@ -83,6 +89,7 @@ def test_a_table_in_which_no_run_has_a_row_is_empty_for_a_run(in_lake: duckdb.Du
             assert in_lake.execute(f'SELECT count(*) FROM "{name}"').fetchall() == [(0,)], name
 
 
+@pytest.mark.slow
 def test_files_without_the_run_are_not_opened(
     full_lake: Lake, own_demonstration: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +108,7 @@ def test_files_without_the_run_are_not_opened(
             connection.execute("SELECT count(DISTINCT run_id) FROM values").fetchall()
 
 
+@pytest.mark.slow
 def test_a_row_counts_where_its_run_does(full_lake: Lake) -> None:
     """What a batch that is not complete has brought is not seen."""
     with open_to_read(f"lake:{full_lake}") as connection:
@@ -133,6 +141,7 @@ def _take_out(lake: Lake, run: int) -> None:
     change_in_turn(lake, "runs", work_out)
 
 
+@pytest.mark.slow
 def test_macros_are_there_for_sql(demonstration_lake: Path, exported_file: Path) -> None:
     """A statement of one's own may call saved queries and building blocks, and list them."""
     with xbuf.open(f"lake:{demonstration_lake}") as lake, xbuf.open(exported_file) as file:
@@ -166,6 +175,7 @@ def test_saved_queries_are_no_table_of_a_lake() -> None:
     assert set(TABLES) - set(LAKE_TABLES) == {"saved_queries"}
 
 
+@pytest.mark.slow
 def test_a_column_that_came_later_is_unknown_in_older_files(
     full_lake: Lake, own_demonstration: Path, tmp_path: Path
 ) -> None:
@@ -204,6 +214,7 @@ def test_the_corpus_answers_as_from_a_file(shared_corpus: Path, tmp_path: Path) 
             assert ask(stored, name) == ask(exported, name), name
 
 
+@pytest.mark.slow
 def test_runs_of_a_lake_and_of_a_file_come_together(
     demonstration_lake: Path, own_demonstration: Path, tmp_path: Path
 ) -> None:

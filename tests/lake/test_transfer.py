@@ -59,6 +59,7 @@ def test_a_file_comes_back_as_it_went(own_demonstration: Path, exported_file: Pa
         assert connection.execute("FROM largest_live_out(top := 1)").fetchall()
 
 
+@pytest.mark.slow
 def test_the_same_file_twice_is_one(
     full_lake: Lake, own_demonstration: Path, exported_file: Path, tmp_path: Path
 ) -> None:

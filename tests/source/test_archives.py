@@ -104,7 +104,7 @@ def test_every_kind_of_archive_gives_the_content_of_its_files(
     }
 
 
-@pytest.mark.parametrize("kind", [".zip", ".tar.zst"])
+@pytest.mark.parametrize("kind", [".zip", pytest.param(".tar.zst", marks=pytest.mark.slow)])
 def test_an_archive_gives_the_rows_of_its_folder(
     kind: str, files: Files, from_folder: Path, tmp_path: Path
 ) -> None:
@@ -129,7 +129,7 @@ def test_an_unchanged_archive_is_not_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert import_dumps(path, database, jobs=1).unchanged == 1
 
 
-@pytest.mark.parametrize("kind", [".zip", ".tar.gz"])
+@pytest.mark.parametrize("kind", [".zip", pytest.param(".tar.gz", marks=pytest.mark.slow)])
 def test_an_archive_with_pinned_times_shows_its_changes(kind: str, tmp_path: Path) -> None:
     """Equal size and time, other content: the sum tells them apart."""
     path, database = tmp_path / f"dumps{kind}", tmp_path / "xbuf.duckdb"

@@ -211,7 +211,13 @@ def read(url: str, trials: int = 6) -> list[object]:
     return list(apart(_read, url, trials, what=url, terms=Terms(time.time() + 60)))
 
 
-@pytest.mark.parametrize("faults", ["ok", "503,ok", "reset,ok", "cut,ok", "slow", "503,reset,cut,ok"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        *("ok", "slow", "503,reset,cut,ok"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("503,ok", "reset,ok", "cut,ok")),
+    ],
+)
 def test_a_file_is_read_whole_whatever_fails_in_between(faults: str, folder: Path) -> None:
     """In ranges, each tried again; the content is that of the file."""
     require_library("obstore")
@@ -228,9 +234,9 @@ def test_a_file_is_read_whole_whatever_fails_in_between(faults: str, folder: Pat
     [
         ("ok,503", SourceError, "the server answers 503; .* does not answer either"),
         ("ok,cut", Unreachable, "cannot be read after 2 trials: the connection is cut off"),
-        ("ok,400", Unreachable, "cannot be read: the server answers 400"),
+        pytest.param("ok,400", Unreachable, "cannot be read: the server answers 400", marks=pytest.mark.slow),
         ("ok,403", PermissionError, "Permission denied"),
-        ("ok,stale", OSError, "another version than was listed"),
+        pytest.param("ok,stale", OSError, "another version than was listed", marks=pytest.mark.slow),
     ],
 )
 def test_what_keeps_failing_is_said_in_a_line_without_secrets(
@@ -253,6 +259,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingest.source.objects.TRIALS", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_files_that_fail_for_good_are_rejects_and_the_next_import_loads_them(tmp_path: Path) -> None:
     """The store answers otherwise. A sidecar file is no reason to load its dump without it for ever."""
@@ -331,6 +338,7 @@ def test_files_at_urls_that_lie_together_are_one_set(folder: Path) -> None:
             discover(f"{url}/")
 
 
+@pytest.mark.slow
 def test_the_gate_names_a_url_without_its_secret(folder: Path) -> None:
     """Nor does the baseline hold it, which goes into a repository."""
     require_library("obstore")

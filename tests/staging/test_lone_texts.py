@@ -94,7 +94,8 @@ def test_the_texts_give_what_they_give_in_a_whole_set(
     assert place.load().unchanged == 1
 
 
-@pytest.mark.parametrize("ending", [VALUES, pytest.param(LIVE_RANGE, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [VALUES, LIVE_RANGE])
 def test_a_text_of_another_compilation_is_left_out(ending: str, place: Texts) -> None:
     """It is held against the protobuf, which loads without it; the right text completes the run later."""
     place.put(PROTO)

@@ -168,6 +168,7 @@ def test_one_poisoned_dump_is_rejected_and_the_others_load(
     assert import_dumps([dumps], database).unchanged == 5
 
 
+@pytest.mark.slow
 def test_a_dump_that_kills_the_import_is_tried_last(
     dumps: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +241,7 @@ def test_what_is_read_is_loaded_in_steps(
 
 
 @pytest.mark.usefixtures("workers")
-@pytest.mark.parametrize("refused", ["processes", "threads"])
+@pytest.mark.parametrize("refused", ["processes", pytest.param("threads", marks=pytest.mark.slow)])
 def test_a_system_that_refuses_is_no_hang(
     refused: str, dumps: Path, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ingest import ImportSummary, import_dumps, open_database
+from ingest.database.connect import create
+from ingest.version import VERSION
 
 HLO = Path(__file__).parents[1] / "data" / "hlo"
 PAST = 1_700_000_000
@@ -22,10 +24,20 @@ def settle(directory: Path) -> Path:
     return directory
 
 
-@pytest.fixture
-def dumps(tmp_path: Path) -> Path:
-    """A directory with real sets that have both siblings."""
-    return settle(Path(shutil.copytree(HLO, tmp_path / "dumps")))
+@pytest.fixture(params=["jaxlib-0.10.2-cpu", pytest.param(".", id="all", marks=pytest.mark.slow)])
+def dumps(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A directory with real sets that have both siblings, of one release or of all."""
+    return settle(Path(shutil.copytree(HLO / request.param, tmp_path / "dumps")))
+
+
+@pytest.fixture(scope="module")
+def loaded(macros: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the sets of all releases that have siblings. Only to be read."""
+    folder = tmp_path_factory.mktemp("loaded")
+    create(folder / "xbuf.duckdb", queries_of=VERSION)
+    summary = load(folder / "xbuf.duckdb", settle(Path(shutil.copytree(HLO, folder / "dumps"))))
+    assert summary.loaded == len(names_of(HLO, "-buffer-assignment.txt"))
+    return folder / "xbuf.duckdb"
 
 
 def load(database: Path, *paths: Path, **options: Any) -> ImportSummary:
@@ -47,22 +59,19 @@ def hlo_texts(directory: Path) -> list[Path]:
     return names_of(directory, "after_optimizations.txt")
 
 
-def test_text_and_protobuf_agree_and_add_their_own(dumps: Path, database: Path) -> None:
+def test_text_and_protobuf_agree_and_add_their_own(loaded: Path) -> None:
     """A set with both siblings loads without a notice; the module's tables are filled."""
-    summary = load(database, dumps)
-    assert summary.loaded == len(names_of(dumps, "-buffer-assignment.txt"))
-    assert rows(database, "FROM notices") == []
+    assert rows(loaded, "FROM notices") == []
     for table in ("hlo_modules", "instructions", "source_frames", "aliases", "heap_events"):
-        assert rows(database, f"SELECT count(*) FROM {table}")[0][0] > 0, table
-    assert rows(database, "SELECT count(*) FROM allocations WHERE is_tuple IS NULL") == [(0,)]
-    assert rows(database, "SELECT count(*) FROM run_files WHERE content_sha256 IS NULL") == [(0,)]
+        assert rows(loaded, f"SELECT count(*) FROM {table}")[0][0] > 0, table
+    assert rows(loaded, "SELECT count(*) FROM allocations WHERE is_tuple IS NULL") == [(0,)]
+    assert rows(loaded, "SELECT count(*) FROM run_files WHERE content_sha256 IS NULL") == [(0,)]
 
 
-def test_modern_dumps_get_their_source_lines_from_the_hlo_text(dumps: Path, database: Path) -> None:
+def test_modern_dumps_get_their_source_lines_from_the_hlo_text(loaded: Path) -> None:
     """Since jaxlib 0.8 a value names a frame only; with the HLO text its file and line are known."""
-    load(database, dumps)
     [(live, located)] = rows(
-        database,
+        loaded,
         "SELECT sum(v.size_bytes), sum(v.size_bytes) FILTER (v.source_file IS NOT NULL)"
         ' FROM runs JOIN ranges AS g USING (run_id) JOIN "values" AS v USING (run_id, value_id)'
         " WHERE run_id IN (SELECT run_id FROM source_frames) AND peak_time BETWEEN start_time AND end_time",
@@ -70,20 +79,18 @@ def test_modern_dumps_get_their_source_lines_from_the_hlo_text(dumps: Path, data
     assert live > 0
     assert located / live > 0.95
     assert rows(
-        database, 'SELECT count(*) FROM "values" WHERE (source_file IS NULL) <> (source_via IS NULL)'
+        loaded, 'SELECT count(*) FROM "values" WHERE (source_file IS NULL) <> (source_via IS NULL)'
     ) == [(0,)]
 
 
-@pytest.mark.usefixtures("macros")
-def test_the_stack_of_a_value_is_a_macro(dumps: Path, database: Path) -> None:
+def test_the_stack_of_a_value_is_a_macro(loaded: Path) -> None:
     """stack_of gives a value's Python stack, outermost frame first, and ends at its source line."""
-    load(database, dumps)
     [(run_id, value_id, file, line)] = rows(
-        database,
+        loaded,
         'SELECT run_id, value_id, source_file, source_line FROM "values"'
         " WHERE source_frame_id IS NOT NULL ORDER BY ALL LIMIT 1",
     )
-    stack = rows(database, f"FROM stack_of({run_id}, {value_id})")
+    stack = rows(loaded, f"FROM stack_of({run_id}, {value_id})")
     assert stack
     assert any(file in frame and line in frame for frame in stack)
 
@@ -101,6 +108,7 @@ def test_without_the_hlo_text_only_its_facts_are_missing(dumps: Path, database: 
     ]
 
 
+@pytest.mark.slow
 def test_no_hlo_leaves_siblings_alone_until_they_are_wanted(dumps: Path, database: Path) -> None:
     """--no-hlo reads the dumps only; a later import without it completes the runs in place."""
     first = load(database, dumps, read_hlo=False)

@@ -61,9 +61,12 @@ def test_every_dump_is_staged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert expected.keys() >= COLUMNS.keys() - {"notices"}
 
 
-def test_every_dump_is_staged_alike_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("every", [36, pytest.param(4, marks=pytest.mark.slow)])
+def test_every_dump_is_staged_alike_by_itself(
+    every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A batch of one dump may lack tables, HLO module, instruction texts or sources."""
-    for number, one in enumerate(discover([DATA], proto_alone=True).sets[::9]):
+    for number, one in enumerate(discover([DATA], proto_alone=True).sets[::every]):
         arrow, few = (tmp_path / f"{way}-{number}" for way in ("arrow", "few"))
         for part, few_rows in ((arrow, False), (few, True)):
             staged([one], part, monkeypatch, few_rows=few_rows)

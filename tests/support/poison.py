@@ -39,4 +39,3 @@ class Poison(LocalFiles):
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(600)  # it ends with its parent
         return super().open(path, found)
-
