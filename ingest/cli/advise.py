@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from ingest.cli.answer import terminal_style
-from ingest.cli.interrupts import reading
-from ingest.cli.references import RUN
+from ingest.cli.references import RUN, reading_runs
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import PAGE_WIDTH_OPTION, READ_OPTION, ansi_option, format_option, top_option
 
@@ -39,18 +38,14 @@ def advise(
       xbuf advise 1
       xbuf advise latest --top 3 --format markdown
     """
-    from ingest.database.scope import narrowed
     from ingest.query.output import terminal_width
-    from ingest.query.references import resolve_one
     from ingest.query.run import read_size
     from ingest.report.advice import read_advice
     from ingest.report.advice_text import as_json, as_markdown, as_text
 
     bytes_ = read_size(least, "--least")
-    with reading(database) as connection:
-        run = resolve_one(connection, reference)
-        with narrowed(connection, [run]):
-            advice = read_advice(connection, run, top or None, bytes_)
+    with reading_runs(database, reference) as (connection, (run,)):
+        advice = read_advice(connection, run, top or None, bytes_)
     if format_ == "json":
         echo(as_json(advice))
         return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ingest.query.result import Result
     from ingest.query.style import Style
 
-__all__ = ["Output", "answer", "output_options", "terminal_style"]
+__all__ = ["Output", "answer", "file_option", "output_options", "terminal_style"]
 
 _FORMATS = ("table", "record", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -75,6 +75,12 @@ class Output:
         return written
 
 
+def file_option(what: str, name: str = "output", *, required: bool = False) -> Callable[[_Command], _Command]:
+    """Add `--output FILE`, a path, which the command gets under a name."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--output", "-o", name, type=path, metavar="FILE", required=required, help=what)
+
+
 def output_options(*own: str) -> Callable[[_Command], _Command]:
     """Add the options of `Output` to a command, which gets it as `output`.
 
@@ -87,10 +93,7 @@ def output_options(*own: str) -> Callable[[_Command], _Command]:
             "--format", "format_", type=click.Choice((*own, *_FORMATS)), default=own[0] if own else None,
             help=f"How to write the result.  [default: {default}]",
         ),
-        click.option(
-            "--output", "-o", "path", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-            help="Write to a file.",
-        ),
+        file_option("Write to a file.", "path"),
         click.option(
             "--width", type=click.IntRange(0), metavar="N",
             help="Columns of a table, 0 for any.  [default: the terminal's; any with -o]",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, format_option, say_waiting
+from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, format_option, say_waiting, upgraded
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -47,10 +47,7 @@ def upgrade(database: str, wait: float) -> None:
     from ingest.database.connect import upgrade as upgrade_database
 
     done = upgrade_database(database, wait_seconds=wait)
-    if done.before == done.after:
-        echo(f"{escape(done.path)}: {done.after}, nothing to do")
-    else:
-        echo(f"{escape(done.path)}: {done.before or 'no schema'} -> {done.after}")
+    echo(upgraded(escape(done.path), done.before, done.after))
 
 
 @db.command()

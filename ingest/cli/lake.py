@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
-from ingest.cli.lake_moves import attach, export, import_
+from ingest.cli.lake_moves import LAKE, attach, export, import_
 from ingest.cli.streams import echo
+from ingest.cli.terminal import format_option, upgraded
 from ingest.errors import ExitCode
 from ingest.query.cells import escape, human_bytes
 
-_URL = click.argument("url", metavar="URL")
-_FORMAT = click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+if TYPE_CHECKING:
+    from ingest.lake.store import Lake
+
+_FORMAT = format_option("text", "json")
 
 
 @click.group()
@@ -36,8 +38,8 @@ for _command in (attach, export, import_):
 
 
 @lake.command()
-@_URL
-def create(url: str) -> None:
+@LAKE
+def create(place: Lake) -> None:
     """Make a lake, in a store that it is safe in.
 
     xbuf-ingest --lake does this by itself. A store without conditional puts is refused: two writers would
@@ -48,15 +50,13 @@ def create(url: str) -> None:
       xbuf lake create s3://bucket/xbuf
     """
     from ingest.lake.create import create_lake
-    from ingest.lake.store import parse_lake
 
-    place = parse_lake(url)
     echo(f"{place}: made" if create_lake(place) else f"{place}: is there")
 
 
 @lake.command()
-@_URL
-def upgrade(url: str) -> None:
+@LAKE
+def upgrade(place: Lake) -> None:
     """Bring the schema of a lake to that of this xbuf.
 
     xbuf-ingest --lake does this by itself. Columns are added, no file is written anew; an older xbuf writes
@@ -67,20 +67,15 @@ def upgrade(url: str) -> None:
       xbuf lake upgrade s3://bucket/xbuf
     """
     from ingest.lake.create import upgrade_lake
-    from ingest.lake.store import parse_lake
 
-    place = parse_lake(url)
     done = upgrade_lake(place)
-    if done.before == done.after:
-        echo(f"{place}: {done.after}, nothing to do")
-    else:
-        echo(f"{place}: {done.before} -> {done.after}, {len(done.columns):,} columns added")
+    echo(upgraded(str(place), done.before, done.after, f", {len(done.columns):,} columns added"))
 
 
 @lake.command()
-@_URL
+@LAKE
 @_FORMAT
-def compact(url: str, format_: str) -> None:
+def compact(place: Lake, format_: str) -> None:
     """Write many small files as few large ones, without rows of runs that are no more.
 
     Readers and writers go on. The old files stay until xbuf lake vacuum.
@@ -90,9 +85,7 @@ def compact(url: str, format_: str) -> None:
       xbuf lake compact s3://bucket/xbuf
     """
     from ingest.lake.compact import compact_lake
-    from ingest.lake.store import parse_lake
 
-    place = parse_lake(url)
     done = compact_lake(place)
     if format_ == "json":
         echo(json.dumps({"lake": place.root, **done._asdict()}))
@@ -105,7 +98,7 @@ def compact(url: str, format_: str) -> None:
 
 
 @lake.command()
-@_URL
+@LAKE
 @click.option(
     "--keep-hours",
     type=click.IntRange(0),
@@ -116,7 +109,7 @@ def compact(url: str, format_: str) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @_FORMAT
-def vacuum(url: str, keep_hours: int, dry_run: bool, format_: str) -> None:
+def vacuum(place: Lake, keep_hours: int, dry_run: bool, format_: str) -> None:
     """Remove files that do not count any more, or never did.
 
     What readers have open must stay for as long as they read, hence --keep-hours. Writers are safe at any
@@ -126,10 +119,8 @@ def vacuum(url: str, keep_hours: int, dry_run: bool, format_: str) -> None:
     Example:
       xbuf lake vacuum s3://bucket/xbuf --dry-run
     """
-    from ingest.lake.store import parse_lake
     from ingest.lake.vacuum import vacuum_lake
 
-    place = parse_lake(url)
     done = vacuum_lake(place, keep_hours=keep_hours, dry_run=dry_run)
     if format_ == "json":
         echo(json.dumps({"lake": place.root, "dry_run": dry_run, **done._asdict()}))
@@ -139,10 +130,10 @@ def vacuum(url: str, keep_hours: int, dry_run: bool, format_: str) -> None:
 
 
 @lake.command()
-@_URL
+@LAKE
 @click.option("--repair", is_flag=True, help="Complete batches whose writers died.")
 @_FORMAT
-def verify(url: str, repair: bool, format_: str) -> int:
+def verify(place: Lake, repair: bool, format_: str) -> int:
     """Check that what the tables name is there, and say what is left to do.
 
     Exit code 1 for trouble: a file that is gone or cut off, a run that is there twice.
@@ -151,10 +142,8 @@ def verify(url: str, repair: bool, format_: str) -> int:
     Example:
       xbuf lake verify s3://bucket/xbuf --repair
     """
-    from ingest.lake.store import parse_lake
     from ingest.lake.verify import verify_lake
 
-    place = parse_lake(url)
     found = verify_lake(place, repair=repair)
     is_trouble = any(one.kind == "trouble" for one in found)
     if format_ == "json":

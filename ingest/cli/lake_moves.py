@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import click
 
 from ingest.cli.streams import echo, say
 from ingest.query.cells import escape
 
-__all__ = ["attach", "export", "import_"]
+if TYPE_CHECKING:
+    from ingest.lake.store import Lake
+
+__all__ = ["LAKE", "attach", "export", "import_"]
+
+
+class _Lake(click.ParamType["Lake"]):
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Lake:
+        from ingest.lake.store import parse_lake
+
+        return parse_lake(value)
+
+
+LAKE: Final = click.argument("place", metavar="URL", type=_Lake())
+"""A lake, which the command gets as `place`."""
 
 
 @click.command()
-@click.argument("url")
+@LAKE
 @click.option(
     "--output",
     "-o",
@@ -25,7 +43,7 @@ __all__ = ["attach", "export", "import_"]
     is_flag=True,
     help="Name the files of a lake in a folder relative to FILE's folder, where the shell must run then.",
 )
-def attach(url: str, path: str, relative: bool) -> None:
+def attach(place: Lake, path: str, relative: bool) -> None:
     """Make a small DuckDB file with views of a lake's tables, for any DuckDB shell.
 
     The saved queries are there as macros, as in a database of xbuf's. The views show the lake as it is now:
@@ -37,9 +55,7 @@ def attach(url: str, path: str, relative: bool) -> None:
       xbuf lake attach /data/lake -o view.duckdb
     """
     from ingest.lake.attach import attach_lake
-    from ingest.lake.store import parse_lake
 
-    place = parse_lake(url)
     done = attach_lake(place, path, relative=relative)
     made = "made" if done.is_new else "made anew"
     echo(f"{escape(path)}: {made}: views of {done.runs:,} runs in {done.files:,} files of {place}")
@@ -47,11 +63,11 @@ def attach(url: str, path: str, relative: bool) -> None:
 
 
 @click.command()
-@click.argument("url")
+@LAKE
 @click.option(
     "--output", "-o", "path", required=True, metavar="FILE", help="The new database file; none may be there."
 )
-def export(url: str, path: str) -> None:
+def export(place: Lake, path: str) -> None:
     """Write all runs of a lake, as it is now, to a new database file.
 
     Runs and imports keep their numbers. The file is a database as any other: xbuf-ingest can load more
@@ -61,18 +77,16 @@ def export(url: str, path: str) -> None:
     Example:
       xbuf lake export s3://bucket/xbuf -o xbuf.duckdb
     """
-    from ingest.lake.store import parse_lake
     from ingest.lake.transfer import export_lake
 
-    place = parse_lake(url)
     done = export_lake(place, path)
     echo(f"{done.runs:,} runs, {done.rows:,} rows of {place} -> {escape(done.path)}")
 
 
 @click.command("import")
 @click.argument("database", metavar="FILE")
-@click.argument("url")
-def import_(database: str, url: str) -> None:
+@LAKE
+def import_(database: str, place: Lake) -> None:
     """Bring all runs of a database file into a lake, new or not; what it has already stays as it is.
 
     Runs and imports get new numbers. The same file again adds nothing; one that was killed goes on.
@@ -81,10 +95,7 @@ def import_(database: str, url: str) -> None:
     Example:
       xbuf lake import xbuf.duckdb s3://bucket/xbuf
     """
-    from ingest.lake.store import parse_lake
     from ingest.lake.transfer import import_database
-
-    place = parse_lake(url)
 
     def report(done: int, of: int) -> None:
         if done < of:

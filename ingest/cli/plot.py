@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ingest.cli.interrupts import reading
-from ingest.cli.references import RUN
+from ingest.cli.answer import file_option
+from ingest.cli.references import RUN, reading_runs
 from ingest.cli.terminal import READ_OPTION
 from ingest.errors import UsageError
 
@@ -15,14 +15,7 @@ from ingest.errors import UsageError
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
 @READ_OPTION
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    required=True,
-    help="Picture to write: .svg, or .png (needs the extra `png`).",
-)
+@file_option("Picture to write: .svg, or .png (needs the extra `png`).", required=True)
 def plot(reference: str, database: str, output: Path) -> None:
     """Draw one run: live bytes over the program, and below them the arena, addresses over slots.
 
@@ -36,15 +29,11 @@ def plot(reference: str, database: str, output: Path) -> None:
     ending = output.suffix.lower()
     if ending not in (".svg", ".png"):
         raise UsageError(f"{output}: name a file that ends in .svg or .png")
-    from ingest.database.scope import narrowed
     from ingest.query.output import write_bytes
-    from ingest.query.references import resolve_one
     from ingest.report.data import read_run
     from ingest.report.picture import draw_png, draw_svg
 
-    with reading(database) as connection:
-        run = resolve_one(connection, reference)
-        with narrowed(connection, [run]):
-            picture = read_run(connection, run)
+    with reading_runs(database, reference) as (connection, (run,)):
+        picture = read_run(connection, run)
     drawn = draw_svg(picture).encode() if ending == ".svg" else draw_png(picture)
     write_bytes(drawn, output, database=database)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -16,6 +17,8 @@ from ingest.errors import XbufError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import duckdb
+
 __all__ = [
     "RUN",
     "SIDE",
@@ -26,6 +29,7 @@ __all__ = [
     "known_modules",
     "known_runs",
     "offered",
+    "reading_runs",
 ]
 
 _PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/~][A-Za-z0-9_.,:=@%+/~-]*")
@@ -94,6 +98,23 @@ def all_runs(database: str, references: Sequence[str]) -> tuple[int, ...]:
 
     with reading(database) as connection:
         return tuple(sorted({run for text in references for run in resolve(connection, text)}))
+
+
+@contextmanager
+def reading_runs(
+    database: str, *references: str
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, tuple[int, ...]]]:
+    """Open a database for what is about one run for each reference; yield their numbers with it.
+
+    Raises what `reading` and `ingest.query.references.resolve_one` raise.
+    """
+    from ingest.database.scope import narrowed
+    from ingest.query.references import resolve_one
+
+    with reading(database) as connection:
+        runs = tuple(resolve_one(connection, reference) for reference in references)
+        with narrowed(connection, set(runs)):
+            yield connection, runs
 
 
 class _Run(click.ParamType[str]):

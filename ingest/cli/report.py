@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from ingest.cli.interrupts import reading
-from ingest.cli.references import RUN
+from ingest.cli.answer import file_option
+from ingest.cli.references import RUN, reading_runs
 from ingest.cli.terminal import READ_OPTION
 from ingest.errors import UsageError
 
@@ -21,14 +21,7 @@ _LEAST: Final = 1000
 @click.command()
 @click.argument("references", type=RUN, nargs=-1, required=True, metavar="RUN [RUN]")
 @READ_OPTION
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    required=True,
-    help="HTML file to write.",
-)
+@file_option("HTML file to write.", required=True)
 def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """Write one run as a page to look around in; of two runs also what changed from the first to the second.
 
@@ -42,21 +35,17 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """
     if len(references) > 2:
         raise UsageError(f"{len(references)} runs given; a page shows one, or two to compare")
-    from ingest.database.scope import narrowed
     from ingest.query.output import write_bytes
-    from ingest.query.references import resolve_one
     from ingest.report.advice import read_advice
     from ingest.report.compared import compare_runs
     from ingest.report.data import read_details
     from ingest.report.page import write_page
 
-    with reading(database) as connection:
-        runs = [resolve_one(connection, reference) for reference in references]
-        with narrowed(connection, set(runs)):
-            details = [read_details(connection, run) for run in runs]
-            comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
-            advice = [
-                read_advice(connection, figures.run_id, _STEPS, (figures.peak_bytes or 0) // _LEAST)
-                for figures in (one.picture.figures for one in details)
-            ]
+    with reading_runs(database, *references) as (connection, runs):
+        details = [read_details(connection, run) for run in runs]
+        comparison = compare_runs(connection, *runs) if len(runs) == 2 else None
+        advice = [
+            read_advice(connection, figures.run_id, _STEPS, (figures.peak_bytes or 0) // _LEAST)
+            for figures in (one.picture.figures for one in details)
+        ]
     write_bytes(write_page(details, comparison, advice).encode(), output, database=database)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ingest.cli.interrupts import reading
 from ingest.cli.streams import say
 from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, label_option, top_option
 from ingest.cli.words import Words
@@ -126,7 +127,6 @@ def _report_modules(database: str, summary: ImportSummary) -> None:
 
 def _report(outcome: Outcome, database: str, top: int | None) -> None:
     """Say what was compiled and where the memory goes."""
-    from ingest.cli.interrupts import reading
     from ingest.launch.overview import overview_text, read_overview
     from ingest.query.output import terminal_width
 

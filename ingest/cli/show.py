@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ingest.cli.answer import terminal_style
-from ingest.cli.interrupts import reading
-from ingest.cli.references import RUN
+from ingest.cli.references import RUN, reading_runs
 from ingest.cli.streams import echo, say, writing_stdout
 from ingest.cli.terminal import READ_OPTION, ansi_option, format_option, top_option
 
@@ -58,40 +57,31 @@ def show(
       xbuf show 1
       xbuf show 1 'fusion.12{0}'
     """
-    from ingest.database.scope import narrowed
     from ingest.query.output import terminal_width
-    from ingest.query.references import resolve_one
+    from ingest.report.buffer import read_buffer
+    from ingest.report.curve import read_curve
+    from ingest.report.glance import read_glance
+    from ingest.report.text import Page
 
     columns = terminal_width() if width is None else width or None
-    with reading(database) as connection:
-        run = resolve_one(connection, reference)
-        with narrowed(connection, [run]):
-            if value is not None:
-                from ingest.report.buffer import read_buffer
-
-                buffer = read_buffer(connection, run, value)
-                if format_ == "json":
-                    echo(json.dumps(_buffer_json(buffer), default=str))
-                else:
-                    from ingest.report.text import Page
-
-                    with writing_stdout():
-                        Page(sys.stdout, columns, terminal_style(ansi)).buffer(run, buffer)
-                return
-            from ingest.report.glance import read_glance
-
-            glance = read_glance(connection, run, top or None)
+    with reading_runs(database, reference) as (connection, (run,)):
+        if value is not None:
+            buffer = read_buffer(connection, run, value)
             if format_ == "json":
-                echo(json.dumps(_glance_json(glance), default=str))
-                return
-            from ingest.report.curve import read_curve
-            from ingest.report.text import Page
-
-            curve = read_curve(connection, run)
-            with writing_stdout():
-                Page(sys.stdout, columns, terminal_style(ansi)).glance(run, glance, curve, whole=whole)
-            if not whole:
-                say(f"xbuf show {run} --all shows names and files; xbuf show {run} VALUE one buffer")
+                echo(json.dumps(_buffer_json(buffer), default=str))
+            else:
+                with writing_stdout():
+                    Page(sys.stdout, columns, terminal_style(ansi)).buffer(run, buffer)
+            return
+        glance = read_glance(connection, run, top or None)
+        if format_ == "json":
+            echo(json.dumps(_glance_json(glance), default=str))
+            return
+        curve = read_curve(connection, run)
+        with writing_stdout():
+            Page(sys.stdout, columns, terminal_style(ansi)).glance(run, glance, curve, whole=whole)
+        if not whole:
+            say(f"xbuf show {run} --all shows names and files; xbuf show {run} VALUE one buffer")
 
 
 def _rows(table: Listed) -> list[dict[str, Any]]:

@@ -213,6 +213,13 @@ def _place(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {first}{place}"
 
 
+def upgraded(place: str, before: str | None, after: str, more: str = "") -> str:
+    """Return what an upgrade of a schema did, in words."""
+    if before == after:
+        return f"{place}: {after}, nothing to do"
+    return f"{place}: {before or 'no schema'} -> {after}{more}"
+
+
 def say_waiting(refusal: DatabaseLocked) -> None:
     """Say that a process is waited for."""
     holder = f"process {refusal.pid} ({refusal.command})" if refusal.pid else "another process"

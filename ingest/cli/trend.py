@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from ingest.cli.answer import file_option
 from ingest.cli.interrupts import reading
 from ingest.cli.references import database_of, known_modules, offered
 from ingest.cli.streams import echo
@@ -28,10 +29,7 @@ class _Module(click.ParamType[str]):
 @READ_OPTION
 @click.option("--by", metavar="KEY", help="A point for each value of this label.  [default: for each import]")
 @click.option("--backend", type=click.Choice(["cpu", "gpu", "tpu"]), help="Of a module compiled for several.")
-@click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="Write .svg or .csv instead.",
-)  # fmt: skip
+@file_option("Write .svg or .csv instead.")
 def trend(module: str, database: str, by: str | None, backend: str | None, output: Path | None) -> None:
     """Show the peak of a module over imports, or over the values of a label in order of version.
 

@@ -19,7 +19,7 @@ from ingest.errors import DatabaseError
 from ingest.lake.durable import sync_file
 from ingest.lake.files import DataFile
 from ingest.lake.layout import BATCHES
-from ingest.lake.store import Lake, in_words
+from ingest.lake.store import Lake
 
 __all__ = ["Abandoned", "Batch", "abandon", "open_batches", "publish", "read_batch", "remove_batch"]
 
@@ -58,19 +58,11 @@ def publish(lake: Lake, batch: Batch) -> None:
         Abandoned: it was given up meanwhile.
         DatabaseError: the store refuses.
     """
-    import obstore
-    from obstore.exceptions import AlreadyExistsError
-
-    with in_words(lake, BATCHES):
-        try:
-            obstore.put(lake.objects(), _key(batch.number), json.dumps(asdict(batch)).encode(), mode="create")
-        except AlreadyExistsError:
-            # Perhaps by our own request, of which the answer was lost.
-            there = read_batch(lake, batch.number)
-            if there is None or there.token != batch.token:
-                raise Abandoned(
-                    f"{lake}: batch {batch.number} was given up meanwhile by a vacuum; run again"
-                ) from None
+    if not lake.put_new(_key(batch.number), json.dumps(asdict(batch)).encode()):
+        # Perhaps by our own request, of which the answer was lost.
+        there = read_batch(lake, batch.number)
+        if there is None or there.token != batch.token:
+            raise Abandoned(f"{lake}: batch {batch.number} was given up meanwhile by a vacuum; run again")
     sync_file(lake, _key(batch.number))
 
 
@@ -80,15 +72,8 @@ def abandon(lake: Lake, number: int) -> bool:
     Raises:
         DatabaseError: the store refuses.
     """
-    import obstore
-    from obstore.exceptions import AlreadyExistsError
-
-    with in_words(lake, BATCHES):
-        try:
-            obstore.put(lake.objects(), _key(number), json.dumps(_ABANDONED).encode(), mode="create")
-        except AlreadyExistsError:
-            return read_batch(lake, number) is None
-    return True
+    given_up = lake.put_new(_key(number), json.dumps(_ABANDONED).encode())
+    return given_up or read_batch(lake, number) is None
 
 
 def open_batches(lake: Lake) -> list[int]:
@@ -97,15 +82,8 @@ def open_batches(lake: Lake) -> list[int]:
     Raises:
         DatabaseError: the store refuses.
     """
-    import obstore
-
-    with in_words(lake, BATCHES):
-        found = [
-            meta["path"].rpartition("/")[2].removesuffix(".json")
-            for page in obstore.list(lake.objects(), f"{BATCHES}/")
-            for meta in page
-        ]
-    return sorted(int(name) for name in found if name.isdigit())
+    names = (name.removesuffix(".json") for name in lake.sizes(BATCHES))
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def read_batch(lake: Lake, number: int) -> Batch | None:
@@ -114,13 +92,9 @@ def read_batch(lake: Lake, number: int) -> Batch | None:
     Raises:
         DatabaseError: the store refuses, or the object is damaged.
     """
-    import obstore
-
-    with in_words(lake, BATCHES):
-        try:
-            data = bytes(obstore.get(lake.objects(), _key(number)).bytes())
-        except FileNotFoundError:
-            return None
+    data = lake.read(_key(number))
+    if data is None:
+        return None
     try:
         fields = json.loads(data)
         if fields == _ABANDONED:
@@ -145,13 +119,7 @@ def remove_batch(lake: Lake, number: int) -> None:
     Raises:
         DatabaseError: the store refuses.
     """
-    import obstore
-
-    with in_words(lake, BATCHES):
-        try:
-            obstore.delete(lake.objects(), _key(number))
-        except FileNotFoundError:
-            return
+    lake.remove(_key(number))
 
 
 def _key(number: int) -> str:

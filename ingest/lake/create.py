@@ -17,11 +17,20 @@ from ingest.lake.layout import LAKE_TABLES, REVISION, delta_schema
 from ingest.lake.store import Lake, in_words
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, Field
 
-__all__ = ["Upgraded", "create_lake", "exists", "open_imports", "require_head", "upgrade_lake"]
+__all__ = [
+    "Upgraded",
+    "create_lake",
+    "exists",
+    "missing_fields",
+    "open_imports",
+    "require_head",
+    "upgrade_lake",
+]
 
 _LAST: Final = "imports"
+_IN_ORDER: Final = (*(name for name in LAKE_TABLES if name != _LAST), _LAST)
 _PROBE: Final = "_probe"
 
 
@@ -54,9 +63,10 @@ def create_lake(lake: Lake) -> bool:
     if exists(lake):
         return False
     _probe(lake)
-    for name in (*(one for one in LAKE_TABLES if one != _LAST), _LAST):
+    for name in _IN_ORDER:
         _make_table(lake, name)
-        _require_columns(lake, name)
+        if missing_fields(name, lake.table(name)):
+            raise _foreign(lake, lake.url(name))
     sync_file(lake, "")
     return True
 
@@ -67,11 +77,15 @@ def open_imports(lake: Lake) -> DeltaTable:
     Raises:
         DatabaseError: there is no lake, it is of an older or newer revision, or the store refuses.
     """
-    if not exists(lake):
-        raise DatabaseError(f"{lake}: there is no lake; make one: xbuf-ingest DIR --lake {lake}")
-    table = lake.table(_LAST)
+    table = _open_last(lake)
     require_head(lake, table)
     return table
+
+
+def _open_last(lake: Lake) -> DeltaTable:
+    if not exists(lake):
+        raise DatabaseError(f"{lake}: there is no lake; make one: xbuf-ingest DIR --lake {lake}")
+    return lake.table(_LAST)
 
 
 def require_head(lake: Lake, imports: DeltaTable) -> None:
@@ -117,21 +131,18 @@ def upgrade_lake(lake: Lake) -> Upgraded:
     Raises:
         DatabaseError: there is no lake, or it is newer, or the store refuses.
     """
-    if not exists(lake):
-        raise DatabaseError(f"{lake}: there is no lake; make one: xbuf-ingest DIR --lake {lake}")
-    before = _revision(lake, lake.table(_LAST))
+    imports = _open_last(lake)
+    before = _revision(lake, imports)
     if before == HEAD:
         return Upgraded(before, before, ())
     if before not in revisions():
-        require_head(lake, lake.table(_LAST))
+        require_head(lake, imports)
     added: list[str] = []
-    for name in (*(one for one in LAKE_TABLES if one != _LAST), _LAST):
+    for name in _IN_ORDER:
         if _make_table(lake, name):
             continue
         table = lake.table(name)
-        has = {field.name for field in table.schema().fields}
-        missing = [field for field in delta_schema(name).fields if field.name not in has]
-        if missing:
+        if missing := missing_fields(name, table):
             with in_words(lake, name):
                 table.alter.add_columns(missing)
             sync_log(lake, name, 0)
@@ -177,30 +188,21 @@ def _probe(lake: Lake) -> None:
     Raises:
         DatabaseError: it does not; commits of two writers would destroy each other.
     """
-    import obstore
-    from obstore.exceptions import AlreadyExistsError
-
-    store = lake.objects()
     key = f"{_PROBE}-{secrets.token_hex(8)}"
-    with in_words(lake):
-        obstore.put(store, key, b"1", mode="create")
-        try:
-            try:
-                obstore.put(store, key, b"2", mode="create")
-            except AlreadyExistsError:
-                pass
-            else:
-                raise DatabaseError(
-                    f"{lake}: the store overwrites what a conditional put (If-None-Match: *) must leave"
-                    " alone, so two writers would destroy each other's work; use a store that keeps to it"
-                    " (S3, Google Cloud Storage, Azure, SeaweedFS 4) or a folder"
-                )
-            if key not in {meta["path"] for meta in obstore.list_with_delimiter(store)["objects"]}:
-                raise DatabaseError(
-                    f"{lake}: the store does not list an object that was put a moment ago; use another one"
-                )
-        finally:
-            obstore.delete(store, key)
+    lake.put_new(key, b"1")
+    try:
+        if lake.put_new(key, b"2"):
+            raise DatabaseError(
+                f"{lake}: the store overwrites what a conditional put (If-None-Match: *) must leave"
+                " alone, so two writers would destroy each other's work; use a store that keeps to it"
+                " (S3, Google Cloud Storage, Azure, SeaweedFS 4) or a folder"
+            )
+        if key not in lake.sizes(""):
+            raise DatabaseError(
+                f"{lake}: the store does not list an object that was put a moment ago; use another one"
+            )
+    finally:
+        lake.remove(key)
 
 
 def _revision(lake: Lake, imports: DeltaTable) -> str:
@@ -211,11 +213,10 @@ def _revision(lake: Lake, imports: DeltaTable) -> str:
     return str(revision)
 
 
-def _require_columns(lake: Lake, name: str) -> None:
-    """Refuse a table that something else has made where ours would be."""
-    has = {field.name for field in lake.table(name).schema().fields}
-    if not has >= {field.name for field in delta_schema(name).fields}:
-        raise _foreign(lake, lake.url(name))
+def missing_fields(name: str, table: DeltaTable) -> list[Field]:
+    """Return the columns of one of our tables that an open one lacks."""
+    has = {field.name for field in table.schema().fields}
+    return [field for field in delta_schema(name).fields if field.name not in has]
 
 
 def _foreign(lake: Lake, place: str) -> NotADatabase:

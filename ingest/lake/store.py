@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -129,6 +129,62 @@ class Lake:
             }
             return from_url(self.root, client_options=client, retry_config=retry)
 
+    def put_new(self, name: str, content: bytes) -> bool:
+        """Put an object unless there is one of that name; return whether this put it.
+
+        Raises:
+            DatabaseError: the store refuses.
+        """
+        with self._at(name):
+            import obstore
+            from obstore.exceptions import AlreadyExistsError
+
+            try:
+                obstore.put(self.objects(), name, content, mode="create")
+            except AlreadyExistsError:
+                return False
+        return True
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of an object; None where there is none.
+
+        Raises:
+            DatabaseError: the store refuses.
+        """
+        with self._at(name):
+            import obstore
+
+            try:
+                return bytes(obstore.get(self.objects(), name).bytes())
+            except FileNotFoundError:
+                return None
+
+    def remove(self, name: str) -> None:
+        """Remove an object; somebody else may have done it.
+
+        Raises:
+            DatabaseError: the store refuses.
+        """
+        with self._at(name), suppress(FileNotFoundError):
+            import obstore
+
+            obstore.delete(self.objects(), name)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Return the objects of a folder, "" for the root, with their bytes.
+
+        Raises:
+            DatabaseError: the store refuses.
+        """
+        with in_words(self, folder):
+            import obstore
+
+            found = obstore.list_with_delimiter(self.objects(), folder)["objects"]
+            return {meta["path"].rpartition("/")[2]: int(meta["size"]) for meta in found}
+
+    def _at(self, name: str) -> AbstractContextManager[None]:
+        return in_words(self, name.rpartition("/")[0])
+
 
 def parse_lake(text: str) -> Lake:
     """Return the place that a path or URL names; `lake:` before it is passed over.
@@ -167,12 +223,12 @@ def require_libraries() -> None:
 
 
 @contextmanager
-def in_words(lake: Lake, table: str | None = None) -> Iterator[None]:
+def in_words(lake: Lake, table: str = "") -> Iterator[None]:
     """Raise what deltalake and obstore raise as a DatabaseError with a remedy.
 
     Args:
         lake: the place.
-        table: the one concerned, if any.
+        table: the one concerned, or another folder; empty for the whole.
     """
     try:
         yield
@@ -182,7 +238,7 @@ def in_words(lake: Lake, table: str | None = None) -> Iterator[None]:
         raise _explained(lake, table, error) from None
 
 
-def _explained(lake: Lake, table: str | None, error: Exception) -> DatabaseError:
+def _explained(lake: Lake, table: str, error: Exception) -> DatabaseError:
     """Say in words of our own why a lake cannot be used."""
     shown = f"{lake}/{table}" if table else str(lake)
     kind, words = refusal_of(error)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ingest.lake.batch import open_batches, read_batch
 from ingest.lake.commit import complete_all, working
-from ingest.lake.create import open_imports
+from ingest.lake.create import missing_fields, open_imports
 from ingest.lake.files import attach, listed
-from ingest.lake.layout import BATCHES, LAKE_TABLES, delta_schema
-from ingest.lake.store import Lake, in_words
+from ingest.lake.layout import BATCHES, LAKE_TABLES
+from ingest.lake.store import Lake
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,20 +71,11 @@ def _batches(lake: Lake, *, repair: bool) -> Iterator[Finding]:
 
 def _table(lake: Lake, name: str) -> Iterator[Finding]:
     """Compare the files that a table names with those that are there."""
-    import obstore
-
     table = lake.table(name)
-    lacks = {field.name for field in delta_schema(name).fields} - {
-        field.name for field in table.schema().fields
-    }
-    if lacks:
-        columns = ", ".join(sorted(lacks))
+    if lacking := missing_fields(name, table):
+        columns = ", ".join(sorted(field.name for field in lacking))
         yield Finding("trouble", name, f"lacks the columns {columns}; bring it up to date: xbuf lake upgrade")
-    with in_words(lake, name):
-        there = {
-            meta["path"].rpartition("/")[2]: int(meta["size"])
-            for meta in obstore.list_with_delimiter(lake.objects(), name)["objects"]
-        }
+    there = lake.sizes(name)
     named = dict(listed(table))
     for path, size in named.items():
         if path not in there:
