@@ -35,7 +35,7 @@ def sync_file(lake: Lake, name: str) -> None:
         DatabaseError: the system cannot write it.
     """
     if lake.is_local:
-        with in_words(lake, name or None):
+        with in_words(lake, name):
             path = lake.url(name) if name else lake.root
             sync(path)
             sync(os.path.dirname(path))
