@@ -21,6 +21,12 @@
 -- column before_run_id BIGINT as run_was: run compared from
 -- column after_run_id BIGINT as run_is: run compared to
 PREPARE peak_growth AS
+WITH needs AS (
+    SELECT r.run_id, r.peak_bytes, sum(a.size_bytes)::BIGINT AS total_bytes
+    FROM runs AS r
+    JOIN allocations AS a ON a.run_id = r.run_id
+    GROUP BY r.run_id, r.peak_bytes
+)
 SELECT
     p.module,
     a.peak_bytes - b.peak_bytes AS change_bytes,
@@ -33,8 +39,8 @@ SELECT
     p.before_run_id,
     p.after_run_id
 FROM run_pairs($before, $after, $run, $label, $module) AS p
-JOIN run_summary AS b ON b.run_id = p.before_run_id
-JOIN run_summary AS a ON a.run_id = p.after_run_id
+JOIN needs AS b ON b.run_id = p.before_run_id
+JOIN needs AS a ON a.run_id = p.after_run_id
 ORDER BY abs(coalesce(a.peak_bytes - b.peak_bytes, a.total_bytes - b.total_bytes)) DESC, p.module, p.before_run_id, p.after_run_id
 LIMIT $top;
 

@@ -28,8 +28,7 @@
 -- column op_name VARCHAR: name that the framework gave its operation
 -- column module VARCHAR: module of the run
 PREPARE savings AS
-WITH chosen AS (
-    SELECT r.run_id, r.module
+WITH runs AS MATERIALIZED (
     FROM selected_runs($run, $label, $module) AS r
     WHERE r.peak_bytes > 0
     ORDER BY r.peak_bytes DESC, r.run_id
@@ -49,9 +48,9 @@ SELECT
     v.shape,
     s.reason,
     v.op_name,
-    c.module
-FROM saved_bytes((SELECT string_agg(c.run_id, ',') FROM chosen AS c), least := $least) AS s
-JOIN chosen AS c ON c.run_id = s.run_id
+    r.module
+FROM saved_bytes(least := $least) AS s
+JOIN runs AS r ON r.run_id = s.run_id
 LEFT JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
 ORDER BY saves_bytes DESC, s.spare_bytes DESC, s.run_id, s.advice, s.owner
 LIMIT $top;

@@ -99,18 +99,25 @@ def execute_with_blocks(
 
 def blocks_of(*statements: str) -> list[Block]:
     """Return the blocks that statements use, and those that these use, each behind what it uses."""
-    words = words_of(*statements)
+    words, called = words_of(*statements), _called_in(*statements)
     used: list[Block] = []
     for block in reversed(read_blocks()):  # those that use it came before it
-        if block.name in words:
+        # A column may have the name of a macro.
+        if block.name in (words if block.kind == "VIEW" else called):
             used.append(block)
             words |= words_of(block.definition)
+            called |= _called_in(block.definition)
     return used[::-1]
 
 
 def words_of(*texts: str) -> set[str]:
     """Return the words of SQL in small letters: each name in it is one of them."""
     return {word for text in texts for word in re.findall(r"\w+", text.lower())}
+
+
+def _called_in(*texts: str) -> set[str]:
+    """Return the words of SQL in small letters that arguments follow."""
+    return {word for text in texts for word in re.findall(r'(\w+)"?\s*\(', text.lower())}
 
 
 def _paths() -> list[Path]:

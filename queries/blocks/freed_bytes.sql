@@ -10,9 +10,10 @@
 -- column bytes BIGINT: Bytes that would not be live; negative for those that stay.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO freed_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
-WITH spare AS MATERIALIZED (
+WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module)),
+spare AS MATERIALIZED (
     SELECT s.*, g.gained_bytes < v.size_bytes AS is_late
-    FROM spare_bytes(run, label, module) AS s
+    FROM spare_bytes() AS s
     JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
     JOIN ranges AS g ON g.run_id = s.run_id AND g.value_id = s.value_id
 ),

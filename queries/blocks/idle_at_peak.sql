@@ -7,10 +7,10 @@
 -- column end_time BIGINT: Last slot at which it is live.
 -- column used_before BIGINT: Last slot before the peak at which it is used; NULL for none.
 -- column used_after BIGINT: First slot after the peak at which it is used; NULL for none.
-CREATE OR REPLACE MACRO idle_at_peak(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO idle_at_peak() AS TABLE
 WITH live AS MATERIALIZED (
     SELECT g.run_id, g.value_id, g.start_time, g.end_time, r.peak_time
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
     WHERE r.has_values
 ),

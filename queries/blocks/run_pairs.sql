@@ -13,7 +13,7 @@ WITH RECURSIVE sides AS MATERIALIZED (
     FROM compared_runs(before, after, run, label, module, since) AS s
     WHERE s.is_before OR s.is_after
 ),
-keyed AS (
+keyed AS MATERIALIZED (
     SELECT
         s.run_id,
         s.import_id,
@@ -36,8 +36,14 @@ keyed AS (
     WHERE s.stands
     QUALIFY s.import_id = max(s.import_id) OVER (PARTITION BY s.is_after, s.module, s.backend, r.parameters_digest, h.layout_digest)
 ),
+shared AS (
+    SELECT k.keys[3] AS "key" FROM keyed AS k GROUP BY k.keys[3] HAVING min(k.is_after) <> max(k.is_after)
+),
 steps AS (
-    SELECT 0 AS step, k.*, NULL::UBIGINT AS "key", 0::BIGINT AS nth, false AS is_paired
+    -- A name that one side alone has is not looked at step by step.
+    SELECT
+        CASE WHEN k.keys[3] IN (FROM shared) OR k.keys[4] IS NOT NULL THEN 0 ELSE 4 END AS step,
+        k.*, NULL::UBIGINT AS "key", 0::BIGINT AS nth, false AS is_paired
     FROM keyed AS k
     UNION ALL
     SELECT

@@ -11,7 +11,8 @@
 -- column value_id BIGINT: Largest of the values; NULL for the total.
 -- column reason VARCHAR: What in the dump shows it, of that value.
 CREATE OR REPLACE MACRO saved_bytes(run := NULL, label := NULL, module := NULL, least := 1) AS TABLE
-WITH freed AS MATERIALIZED (FROM freed_bytes(run, label, module)),
+WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module)),
+freed AS MATERIALIZED (FROM freed_bytes()),
 steps AS MATERIALIZED (
     SELECT
         f.run_id, f.advice, f.owner, r.peak_bytes,
@@ -67,10 +68,10 @@ LEFT JOIN still_live AS a ON a.run_id = s.run_id AND a.advice = s.advice AND a.o
 UNION ALL
 SELECT
     t.run_id, 'total', t.advice, t.owner, t.buffers, t.spare_bytes, s.bytes, s.bytes - t.spare_bytes, t.value_id, t.reason
-FROM spare_total(run, label, module) AS t
+FROM spare_total() AS t
 JOIN (
     SELECT a.run_id, sum(a.size_bytes)::BIGINT AS bytes
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN allocations AS a ON a.run_id = r.run_id
     GROUP BY a.run_id
 ) AS s ON s.run_id = t.run_id

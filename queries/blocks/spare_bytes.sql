@@ -1,5 +1,6 @@
 -- title: Bytes that something could spare at the peak of a run, one row for each value and advice.
--- note: What each advice means and when it is given is said in the block spare_... that it comes from.
+-- note: What each advice means and when it is given is said in the block spare_... that it comes from. These look at the rows
+--   of runs, which may be named for that: WITH runs AS (FROM selected_runs('3')) FROM spare_copies().
 -- column run_id BIGINT: Number of the run.
 -- column advice VARCHAR: What could be done.
 -- column owner VARCHAR: What the value is put down to: source line, operation or instruction, layers folded.
@@ -10,6 +11,7 @@
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
+WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module))
 SELECT
     s.run_id,
     s.advice,
@@ -22,14 +24,14 @@ SELECT
     s.to_time,
     s.reason
 FROM (
-    FROM spare_idle(run, label, module)
-    UNION ALL FROM spare_parts(run, label, module)
-    UNION ALL FROM spare_padding(run, label, module)
-    UNION ALL FROM spare_copies(run, label, module)
-    UNION ALL FROM spare_duplicates(run, label, module)
-    UNION ALL FROM spare_precision(run, label, module)
-    UNION ALL FROM spare_donations(run, label, module)
-    UNION ALL FROM spare_constants(run, label, module)
+    FROM spare_idle()
+    UNION ALL FROM spare_parts()
+    UNION ALL FROM spare_padding()
+    UNION ALL FROM spare_copies()
+    UNION ALL FROM spare_duplicates()
+    UNION ALL FROM spare_precision()
+    UNION ALL FROM spare_donations()
+    UNION ALL FROM spare_constants()
 ) AS s
 JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
 WHERE v.size_bytes > s.kept_bytes AND s.from_time <= s.to_time;

@@ -8,11 +8,11 @@
 -- column from_time BIGINT: First slot from which they would be spared.
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_copies(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_copies() AS TABLE
 WITH copies AS MATERIALIZED (
     SELECT v.run_id, v.value_id, v.instruction, v.allocation_index, v.dtype, v.dimensions, v.shape,
         g.start_time, g.end_time, g.handover_bytes
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
     WHERE v.opcode = 'copy'

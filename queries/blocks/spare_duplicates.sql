@@ -8,13 +8,13 @@
 -- column from_time BIGINT: First slot from which they would be spared.
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_duplicates(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_duplicates() AS TABLE
 WITH made AS (
     SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time,
         regexp_replace(
             v.instruction_text, '^[^=]* = |, (metadata|backend_config|frontend_attributes)=\{.*$', '', 'g'
         ) AS operation
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
     WHERE v.shape_index = '{}' AND v.dimensions IS NOT NULL AND v.instruction_text IS NOT NULL

@@ -8,7 +8,7 @@
 -- column from_time BIGINT: First slot from which they would be spared.
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_idle(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_idle() AS TABLE
 SELECT
     i.run_id,
     CASE
@@ -26,7 +26,7 @@ SELECT
         WHEN v.opcode = 'parameter' THEN 'not used'
         ELSE 'made at slot ' || i.start_time
     END || coalesce(', next at ' || i.used_after, ', not read again') AS reason
-FROM idle_at_peak(run, label, module) AS i
+FROM idle_at_peak() AS i
 JOIN "values" AS v ON v.run_id = i.run_id AND v.value_id = i.value_id
 JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 JOIN runs AS r ON r.run_id = i.run_id

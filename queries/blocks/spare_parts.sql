@@ -8,12 +8,12 @@
 -- column from_time BIGINT: First slot from which they would be spared.
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_parts(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_parts() AS TABLE
 WITH short_lived AS MATERIALIZED (
     SELECT v.run_id, v.value_id, v.size_bytes, g.start_time, g.end_time, g.peak_bytes, r.schedule_length,
         r.peak_bytes AS run_peak_bytes,
         owner_name(v.opcode, v.source_file, v.source_line, v.op_name, v.instruction) AS owner
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN ranges AS g ON g.run_id = r.run_id AND 10 * (g.end_time - g.start_time) <= r.schedule_length
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id AND v.dimensions IS NOT NULL
     JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index AND a.kind = 'temp'

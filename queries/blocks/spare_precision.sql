@@ -8,11 +8,11 @@
 -- column from_time BIGINT: First slot from which they would be spared.
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_precision(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_precision() AS TABLE
 WITH made AS (
     SELECT v.run_id, v.value_id, v.shape_index, v.size_bytes, v.dtype, v.element_bits, g.start_time, g.end_time,
         i.opcode, i.operands, i.called_computations
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
     JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
     JOIN instructions AS i ON i.run_id = v.run_id AND i.instruction = v.instruction

@@ -7,7 +7,7 @@
 -- column spare_bytes BIGINT: Bytes.
 -- column value_id BIGINT: Largest of the results; NULL for an allocation.
 -- column reason VARCHAR: What in the dump shows it.
-CREATE OR REPLACE MACRO spare_total(run := NULL, label := NULL, module := NULL) AS TABLE
+CREATE OR REPLACE MACRO spare_total() AS TABLE
 SELECT
     a.run_id,
     'pack' AS advice,
@@ -16,25 +16,25 @@ SELECT
     a.size_bytes - a.live_peak_bytes AS spare_bytes,
     NULL::BIGINT AS value_id,
     'never live at once with the rest' AS reason
-FROM selected_runs(run, label, module) AS r
+FROM runs AS r
 JOIN allocations AS a ON a.run_id = r.run_id
 WHERE a.kind = 'temp'
 UNION ALL
 SELECT a.run_id, 'scratch', 'thread-local', count(*), sum(a.size_bytes)::BIGINT, NULL, 'not counted in the peak'
-FROM selected_runs(run, label, module) AS r
+FROM runs AS r
 JOIN allocations AS a ON a.run_id = r.run_id
 WHERE a.is_thread_local
 GROUP BY a.run_id
 UNION ALL
 SELECT
-    d.run_id,
+    a.run_id,
     'donate',
     owner_name(p.opcode, p.source_file, p.source_line, p.op_name, p.instruction) AS owner,
     count(*),
-    sum(d.size_bytes)::BIGINT,
-    arg_max(d.fitting_id, (d.size_bytes, -d.fitting_id)),
+    sum(a.size_bytes)::BIGINT,
+    arg_max(a.fitting_value_id, (a.size_bytes, -a.fitting_value_id)),
     'results fit the memory of parameters'
-FROM donations(run, label, module) AS d
-JOIN "values" AS p ON p.run_id = d.run_id AND p.value_id = d.value_id
-WHERE d.status = 'missed'
-GROUP BY d.run_id, owner;
+FROM runs AS r
+JOIN allocations AS a ON a.run_id = r.run_id AND a.donation = 'missed'
+JOIN "values" AS p ON p.run_id = a.run_id AND p.value_id = a.parameter_value_id
+GROUP BY a.run_id, owner;

@@ -15,7 +15,7 @@ import pytest
 
 from ingest.database.connect import open_database
 from ingest.query import install
-from ingest.query.blocks import read_blocks
+from ingest.query.blocks import blocks_of, read_blocks
 from ingest.query.catalog import shipped
 from ingest.query.header import SavedQuery, Value
 from ingest.query.install import install_queries
@@ -155,6 +155,12 @@ def test_blocks_are_commented(demonstration: duckdb.DuckDBPyConnection) -> None:
                 [block.name],
             ).fetchall()
             assert bare == []
+
+
+def test_a_column_with_the_name_of_a_macro_is_no_use_of_it() -> None:
+    """`saved_bytes` stands for twenty blocks, and is a column of `shared_slots`."""
+    sql = 'SELECT s.saved_bytes, "value_name" (s.a, s.b) FROM live_bytes AS s'
+    assert {block.name for block in blocks_of(sql)} == {"value_name", "live_bytes"}
 
 
 def test_installing_again_does_nothing(connection: duckdb.DuckDBPyConnection) -> None:
