@@ -14,6 +14,7 @@ from hypothesis import settings
 
 import ingest.database.creation
 from ingest.database.connect import create, open_database
+from ingest.database.file import CONFIG
 from ingest.version import VERSION
 from tests.support.new_databases import NewDatabases
 from tests.support.once import made_once
@@ -57,6 +58,19 @@ def _programs_keep_what_they_compile() -> Iterator[None]:
         if "PYTHONDONTWRITEBYTECODE" in os.environ:
             patch.delenv("PYTHONDONTWRITEBYTECODE")
             patch.setenv("PYTHONPYCACHEPREFIX", sys.pycache_prefix or _COMPILED)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread_of_duckdb(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Open databases with one thread of DuckDB in the default run, which has a worker for each core.
+
+    On databases of some runs a second one takes a third of the CPU time of the saved queries. Processes that
+    tests start, and the slow run, have DuckDB's own number.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if pytestconfig.option.markexpr == "not slow and not long":
+            patch.setitem(CONFIG, "threads", 1)
         yield
 
 

@@ -18,7 +18,7 @@ from ingest.query.catalog import shipped
 from ingest.query.docs import example_values, reference
 from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
-from ingest.query.result import Listed
+from ingest.query.result import Listed, Result
 from ingest.query.run import bind, run_query
 from tests.support.comparisons import COMPARED, comparison_of, load_comparisons, texts_of
 from tests.support.comparisons import FOLDER as COMPARISONS
@@ -30,11 +30,17 @@ SCREENS = (80, 120, 200)
 TABLES = TESTS.parent / "docs" / "tables.md"
 
 
-def golden_text(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> str:
-    """Return the result of a query with its defaults, at most 50 rows, as CSV."""
-    out = io.StringIO()
+def golden_result(connection: duckdb.DuckDBPyConnection, query: SavedQuery) -> Listed:
+    """Return the result of a query with its defaults, at most 50 rows."""
     given = {"top": 50} if query.parameter("top") is not None else {}
-    write_text(run_query(connection, query, bind(query, dict(given))), "csv", out)
+    result = run_query(connection, query, bind(query, dict(given)))
+    return Listed(result.columns, list(result.rows()))
+
+
+def golden_text(result: Result) -> str:
+    """Return a result as CSV."""
+    out = io.StringIO()
+    write_text(result, "csv", out)
     return out.getvalue()
 
 
@@ -62,7 +68,8 @@ def main() -> None:
         with open_database(path, read_only=True) as connection:
             queries = shipped().load_all()
             for query in queries:
-                (GOLDEN / f"{query.name}.csv").write_text(golden_text(connection, query), encoding="utf-8")
+                text = golden_text(golden_result(connection, query))
+                (GOLDEN / f"{query.name}.csv").write_text(text, encoding="utf-8")
                 text = screen_text(connection, query)
                 (GOLDEN / "screens" / f"{query.name}.txt").write_text(text, encoding="utf-8")
             for path in (*GOLDEN.glob("*.csv"), *GOLDEN.glob("screens/*.txt")):

@@ -14,11 +14,9 @@ from click.testing import CliRunner
 from ingest.cli.xbuf import xbuf
 from ingest.database.connect import open_database
 from ingest.pipeline.importer import import_dumps
-from ingest.query.blocks import create_temporary
+from ingest.query.blocks import execute_with_blocks
 from tests.support.made_rows import insert, insert_run, insert_value
 from tests.support.query_databases import DATA, ask
-
-pytestmark = pytest.mark.usefixtures("macros")
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +51,10 @@ def with_hlo(hlo_database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     ],
 )
 def test_a_scope_ends_at_a_slash_outside_of_brackets_and_quotes(
-    connection: duckdb.DuckDBPyConnection, op_name: str | None, scope: str | None
+    demonstration: duckdb.DuckDBPyConnection, op_name: str | None, scope: str | None
 ) -> None:
     """A key of a dictionary may hold a slash; where quotes do not close, every slash separates."""
-    create_temporary(connection)
-    assert connection.execute("SELECT scope_of(?)", [op_name]).fetchone() == (scope,)
+    assert execute_with_blocks(demonstration, "SELECT scope_of(?)", [op_name]).fetchone() == (scope,)
 
 
 def test_a_key_with_a_slash_is_no_scope(connection: duckdb.DuckDBPyConnection) -> None:
@@ -78,7 +75,8 @@ def test_a_key_with_a_slash_is_no_scope(connection: duckdb.DuckDBPyConnection) -
 def test_an_inherited_source_line_is_marked(with_hlo: duckdb.DuckDBPyConnection) -> None:
     """jit_cd: the fusions name their line, the parameters have that of what uses them."""
     rows = ask(with_hlo, "live_at_peak", "value", "source", run="1")
-    via = dict(with_hlo.execute('SELECT "value", source_via FROM values_at_peak WHERE run_id = 1').fetchall())
+    how = execute_with_blocks(with_hlo, 'SELECT "value", source_via FROM values_at_peak WHERE run_id = 1')
+    via = dict(how.fetchall())
     assert set(via.values()) == {"own", "operand", "user"}
     line = "/opt/xla/jx.py:24"
     assert rows == [(value, line if via[value] == "own" else f"{line} ({via[value]})") for value, _ in rows]

@@ -21,10 +21,10 @@ import pytest
 
 from ingest.errors import UsageError
 from ingest.query.catalog import shipped
-from ingest.query.cells import display_width, escape, human_bytes, plain, shown
+from ingest.query.cells import escape, human_bytes, plain, shown
 from ingest.query.formats import write_text
 from ingest.query.output import choose_format, write_file
-from ingest.query.result import Listed, ResultColumn
+from ingest.query.result import ResultColumn
 from ingest.query.run import bind, run_query, run_sql
 from ingest.query.table import lay_out
 
@@ -145,22 +145,6 @@ def test_a_table_fits_and_aligns(memory: duckdb.DuckDBPyConnection) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", list(shipped()))
-def test_no_table_is_wider_than_the_terminal(demonstration: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Whatever a query gives, no line is wider than the terminal, and each column is shown, said or named."""
-    query = shipped().load(name)
-    result = run_query(demonstration, query, bind(query, {}))
-    listed = Listed(result.columns, list(result.rows()))
-    for width in (20, 40, 60, 80, 120, 200):
-        out = io.StringIO()
-        written = write_text(listed, "table", out, width)
-        lines = out.getvalue().splitlines()
-        [rule] = [line for line in lines if set(line) <= {"-", " "}]
-        columns = len(rule.split())
-        assert max(display_width(line) for line in lines) <= width or columns == 1
-        assert columns + len(written.left_out) + len(written.said) == len(query.columns)
-
-
 def test_wide_characters_take_two_columns() -> None:
     """Alignment counts columns of the terminal, not characters."""
     columns = [ResultColumn("a", "VARCHAR"), ResultColumn("b", "BIGINT")]
@@ -225,7 +209,7 @@ def test_a_file_appears_only_when_complete(memory: duckdb.DuckDBPyConnection, tm
     path = tmp_path / "result.csv"
     path.write_text("earlier")
     memory.execute("SET threads = 1")  # with several, DuckDB sometimes tells another thread's interruption
-    late = "SELECT CASE range WHEN 500000 THEN error('too late') ELSE 'a' END AS a FROM range(600000)"
+    late = "SELECT CASE range WHEN 150000 THEN error('too late') ELSE 'a' END AS a FROM range(160000)"
     for format_ in ("csv", "parquet"):
         with pytest.raises(UsageError, match="too late"):
             write_file(run_sql(memory, late), format_, path, None)
@@ -265,7 +249,9 @@ def test_a_standard_stream_may_be_named(tmp_path: Path) -> None:
     code = (
         "import duckdb; from pathlib import Path; from ingest.query.output import write_file;"
         "from ingest.query.run import run_sql;"
-        "write_file(run_sql(duckdb.connect(), 'SELECT 1 AS a'), 'csv', Path('/dev/stdout'), None)"
+        # Not checked, as the check hands a parameter to DuckDB, which looks for pandas: 0.4 s.
+        "result = run_sql(duckdb.connect(), 'SELECT 1 AS a', unsafe=True);"
+        "write_file(result, 'csv', Path('/dev/stdout'), None)"
     )
     with (tmp_path / "out").open("wb") as out:
         inode = os.fstat(out.fileno()).st_ino

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -131,11 +132,17 @@ def _filled_in(statement: str, database: Path) -> str:
     return statement.replace("{file}", str(database)).replace("{folder}", str(database.parent))
 
 
-@pytest.mark.parametrize("statement", READING)
-def test_statements_that_read_run(held: Path, statement: str) -> None:
-    """SELECT in all its forms, and EXPLAIN of one."""
+@pytest.fixture(scope="module")
+def reader(held: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: `held`."""
     with open_database(held, read_only=True) as connection:
-        list(run_sql(connection, statement).rows())
+        yield connection
+
+
+@pytest.mark.parametrize("statement", READING)
+def test_statements_that_read_run(reader: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """SELECT in all its forms, and EXPLAIN of one."""
+    list(run_sql(reader, statement).rows())
 
 
 @pytest.mark.parametrize("kind", sorted(BY_STATEMENT_TYPE))
@@ -145,9 +152,10 @@ def test_no_statement_of_another_kind_runs(
     """Each is refused before it runs; the database keeps its bytes and nothing is written beside it."""
     monkeypatch.chdir(tmp_path)
     before = _sha256(held), os.listdir(held.parent)
-    for statement in BY_STATEMENT_TYPE[kind]:
-        with open_database(held, read_only=True) as connection, pytest.raises(UsageError):
-            run_sql(connection, _filled_in(statement, held))
+    with open_database(held, read_only=True) as connection:
+        for statement in BY_STATEMENT_TYPE[kind]:
+            with pytest.raises(UsageError):
+                run_sql(connection, _filled_in(statement, held))
     assert (_sha256(held), os.listdir(held.parent)) == before
     assert os.listdir(tmp_path) == []
 

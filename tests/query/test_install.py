@@ -21,13 +21,15 @@ from ingest.query.header import SavedQuery, Value
 from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
 from ingest.sql import literal
+from ingest.version import VERSION
+from tests.support.query_databases import one_of_each_parameter
 from tests.support.shells import duckdb_program
 
 pytestmark = pytest.mark.usefixtures("macros")
 
 
 @pytest.mark.parametrize("how", ["chosen", pytest.param("defaults", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", list(shipped()))
+@pytest.mark.parametrize("name", one_of_each_parameter())
 def test_a_macro_answers_like_the_query(
     demonstration: duckdb.DuckDBPyConnection, name: str, how: str
 ) -> None:
@@ -42,20 +44,39 @@ def test_a_macro_answers_like_the_query(
     assert expected == demonstration.execute(f"FROM {name}({arguments})").fetchall()
 
 
-def test_macros_and_queries_name_their_columns_alike(demonstration: duckdb.DuckDBPyConnection) -> None:
-    """The columns of a macro are those of the header."""
-    for query in shipped().load_all():
-        columns = demonstration.execute(f"FROM {query.name}() LIMIT 0").description or []
-        assert [column.name for column in query.columns] == [column[0] for column in columns]
+@pytest.fixture(scope="module")
+def described(demonstration: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, str]]]:
+    """Names and types of the columns of every macro, by its name."""
+    return {
+        name: [(str(row[0]), str(row[1])) for row in demonstration.sql(f"DESCRIBE FROM {name}()").fetchall()]
+        for name in shipped()
+    }
 
 
-def test_the_example_of_every_query_runs(demonstration: duckdb.DuckDBPyConnection) -> None:
-    """saved_queries lists all queries with their questions, and an example to paste."""
+def test_macros_and_queries_have_the_same_columns(described: dict[str, list[tuple[str, str]]]) -> None:
+    """The columns of a macro are those of the header, and so are their types."""
+    assert described == {
+        query.name: [(column.name, column.type) for column in query.columns] for query in shipped().load_all()
+    }
+
+
+def test_saved_queries_list_every_query(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """With its question, its parameters and an example to paste, which calls its macro."""
     rows = demonstration.execute("SELECT name, question, parameters, example FROM saved_queries").fetchall()
     assert [row[0] for row in sorted(rows)] == list(shipped())
     for name, question, parameters, example in rows:
         assert question == shipped().load(name).question
         assert "module VARCHAR := NULL" in parameters
+        assert example.startswith(f"FROM {name}(")
+    [example] = [example for name, *_, example in rows if name == "largest_live_out"]
+    assert "top := " in example
+    assert demonstration.execute(example).fetchall()
+
+
+@pytest.mark.slow
+def test_the_example_of_every_query_runs(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """As it is pasted from saved_queries."""
+    for (example,) in demonstration.execute("SELECT example FROM saved_queries").fetchall():
         demonstration.execute(example)
 
 
@@ -94,7 +115,6 @@ def test_a_wrong_argument_is_an_error(
 
 def test_a_wrong_argument_is_an_error_in_an_empty_database(connection: duckdb.DuckDBPyConnection) -> None:
     """The check does not depend on rows; a comparison of no runs at all is only empty."""
-    install_queries(connection, "1.0")
     with pytest.raises(duckdb.Error, match="is none of 'line'"):
         connection.execute("FROM memory_by_source(by := 'function')").fetchall()
     assert connection.execute("FROM peak_growth(before := 'jax=9')").fetchall() == []
@@ -107,27 +127,28 @@ def test_saved_queries_list_the_choices(demonstration: duckdb.DuckDBPyConnection
     assert "verdict VARCHAR := 'all' in (all, in place, copied)" in row[0]
 
 
-def test_no_column_is_hugeint(demonstration: duckdb.DuckDBPyConnection) -> None:
+def test_no_column_is_hugeint(
+    demonstration: duckdb.DuckDBPyConnection, described: dict[str, list[tuple[str, str]]]
+) -> None:
     """Sums of bytes are BIGINT: pandas makes floats of HUGEINT."""
-    views = [block.name for block in read_blocks() if block.kind == "VIEW"]
-    results = [*views, *(f"{name}()" for name in shipped())]
     wide = [
-        (result, column[0])
-        for result in results
-        for column in demonstration.execute(f"FROM {result} LIMIT 0").description or []
-        if "HUGEINT" in str(column[1])
+        (name, column) for name, columns in described.items() for column in columns if "HUGEINT" in column[1]
     ]
+    wide += demonstration.execute(
+        "SELECT table_name, column_name, data_type FROM duckdb_columns()"
+        " WHERE database_name = current_database() AND contains(data_type, 'HUGEINT')"
+    ).fetchall()
     assert wide == []
 
 
-def test_every_result_column_is_described(demonstration: duckdb.DuckDBPyConnection) -> None:
+def test_every_result_column_is_described(
+    demonstration: duckdb.DuckDBPyConnection, described: dict[str, list[tuple[str, str]]]
+) -> None:
     """DuckDB has no comments for columns of macros: `FROM query_columns` has them, with unit and type."""
-    for query in shipped().load_all():
-        told = demonstration.execute(
-            "SELECT column_name, data_type FROM query_columns WHERE query = ? ORDER BY position", [query.name]
-        ).fetchall()
-        described = demonstration.execute(f"DESCRIBE FROM {query.name}()").fetchall()
-        assert told == [(name, type_) for name, type_, *_ in described]
+    listed = demonstration.execute(
+        "SELECT query, list((column_name, data_type) ORDER BY position) FROM query_columns GROUP BY query"
+    ).fetchall()
+    assert dict(listed) == described
     lacking = "SELECT count(*) FROM query_columns WHERE coalesce(comment, '') = ''"
     assert demonstration.execute(lacking).fetchall() == [(0,)]
 
@@ -165,58 +186,77 @@ def test_a_column_with_the_name_of_a_macro_is_no_use_of_it() -> None:
 
 def test_installing_again_does_nothing(connection: duckdb.DuckDBPyConnection) -> None:
     """With the same files and version the database is left alone, within milliseconds."""
-    install_queries(connection, "1.0")
     before = _definitions(connection)
     start = time.process_time()
-    install_queries(connection, "1.0")
+    install_queries(connection, VERSION)
     assert time.process_time() - start < 0.1
     assert connection.execute("SELECT count(*) FROM saved_queries").fetchall() == [(len(list(shipped())),)]
     assert before == _definitions(connection)
 
 
+@pytest.fixture
+def few_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of four queries that stand for all: all take 0.25 s to install."""
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    for name in ("padding", "recent_runs", "retraces", "thread_local"):
+        shutil.copy(shipped().paths[name], folder)
+    use_queries(folder, monkeypatch)
+    return folder
+
+
+def use_queries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("digest", "catalog"):
+        monkeypatch.setattr(f"ingest.query.{module}.queries_dir", lambda: folder)
+
+
 def test_a_new_version_replaces_the_old_queries(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bare_database: Path, few_queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A changed query is refreshed, a removed one goes, a new one comes."""
-    install_queries(connection, "1.0")
-    folder = tmp_path / "queries"
-    shutil.copytree(next(iter(shipped().paths.values())).parent, folder)
+    folder = tmp_path / "newer"
+    shutil.copytree(few_queries, folder)
     (folder / "padding.sql").unlink()
     text = (folder / "retraces.sql").read_text()
     (folder / "retraces.sql").write_text(text.replace("-- title: Retraces", "-- title: Changed"))
     (folder / "again.sql").write_text(text.replace("retraces", "again"))
-    for module in ("digest", "catalog"):
-        monkeypatch.setattr(f"ingest.query.{module}.queries_dir", lambda: folder)
-    install_queries(connection, "1.0")
-    names = dict(connection.execute("SELECT name, title FROM saved_queries").fetchall())
-    assert "padding" not in names
-    assert names["retraces"] == "Changed"
-    connection.execute("FROM again()")
-    with pytest.raises(duckdb.CatalogException):
+    with open_database(bare_database) as connection:
+        install_queries(connection, "1.0")
         connection.execute("FROM padding()")
+        use_queries(folder, monkeypatch)
+        install_queries(connection, "1.0")
+        names = dict(connection.execute("SELECT name, title FROM saved_queries").fetchall())
+        assert "padding" not in names
+        assert names["retraces"] == "Changed"
+        connection.execute("FROM again()")
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute("FROM padding()")
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_a_failed_installation_leaves_the_earlier_one(
-    connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+    bare_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All queries change together or none does."""
-    install_queries(connection, "1.0")
-    before = _definitions(connection)
     real = install._macros
     calls = []
 
     def failing(query: SavedQuery, tables: Collection[str]) -> object:
         calls.append(query.name)
-        return ["SELECT error('disk full')"] if len(calls) == 10 else real(query, tables)
+        return ["SELECT error('disk full')"] if len(calls) == 3 else real(query, tables)
 
-    monkeypatch.setattr(install, "_macros", failing)
-    with pytest.raises(duckdb.Error, match="disk full"):
-        install_queries(connection, "2.0")
-    assert before == _definitions(connection)
-    assert connection.execute("SELECT DISTINCT tool_version FROM saved_queries").fetchall() == [("1.0",)]
-    connection.execute("FROM retraces()")
+    with open_database(bare_database) as connection:
+        install_queries(connection, "1.0")
+        before = _definitions(connection)
+        monkeypatch.setattr(install, "_macros", failing)
+        with pytest.raises(duckdb.Error, match="disk full"):
+            install_queries(connection, "2.0")
+        assert before == _definitions(connection)
+        assert connection.execute("SELECT DISTINCT tool_version FROM saved_queries").fetchall() == [("1.0",)]
+        connection.execute("FROM retraces()")
 
 
+@pytest.mark.usefixtures("few_queries")
 def test_what_users_made_is_left_alone(bare_database: Path) -> None:
     """A macro or view of the user's own stays, also under the name of a query or block."""
     with open_database(bare_database) as connection:
@@ -236,22 +276,22 @@ def test_what_users_made_is_left_alone(bare_database: Path) -> None:
 
 def test_an_attached_database_answers_too(database: Path) -> None:
     """After ATTACH and USE, as for a refreshed snapshot, the macros find their tables."""
-    with open_database(database) as connection:
-        install_queries(connection, "1.0")
     shell = duckdb.connect()
     shell.execute(f"ATTACH {literal(str(database))} AS x (READ_ONLY)")
     shell.execute("USE x")
     for name in shipped():
-        assert shell.execute(f"FROM {name}()").fetchall() == []
+        assert shell.execute(f"FROM {name}() LIMIT 0").fetchall() == []
     assert shell.execute("FROM run_summary").fetchall() == []
 
 
-def test_a_plain_shell_answers(database: Path) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [("largest_live_out", "recent_runs"), pytest.param(tuple(shipped()), marks=pytest.mark.slow, id="all")],
+)
+def test_a_plain_shell_answers(database: Path, names: tuple[str, ...]) -> None:
     """The duckdb program runs the macros, and .read runs the query files, on a read-only database."""
-    with open_database(database) as connection:
-        install_queries(connection, "1.0")
     commands = ["FROM largest_live_out(top := 5, color := 1);", "FROM saved_queries;"]
-    commands += [f".read {path}" for path in shipped().paths.values()]
+    commands += [f".read {shipped().paths[name]}" for name in names]
     done = subprocess.run(
         [duckdb_program(), "-readonly", "-bail", "-csv", str(database)],
         input="\n".join(commands),

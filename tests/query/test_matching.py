@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,7 @@ def test_layouts_are_not_part_of_a_signature(names: duckdb.DuckDBPyConnection) -
     assert call(names, "shapes_only", text) == "(f32[8,4], s32[])->(f32[<=8], pred[])"
 
 
+@cache
 def differences(connection: duckdb.DuckDBPyConnection, before: int, after: int) -> list[dict[str, Any]]:
     columns = ("change", "change_bytes", "buffers", "confidence", "before_shape", "after_shape",
                "before_bytes", "after_bytes")  # fmt: skip
@@ -111,6 +113,12 @@ def peaks(demonstration: duckdb.DuckDBPyConnection) -> dict[int, int]:
     return dict(rows.fetchall())
 
 
+def neighbours(peaks: dict[int, int]) -> list[tuple[int, int]]:
+    """Pair each run with the next, and the last with the first."""
+    runs = sorted(peaks)
+    return list(zip(runs, [*runs[1:], runs[0]], strict=True))
+
+
 FEW = pytest.param(5, id="some")
 HALF = pytest.param(2, marks=pytest.mark.slow, id="half")
 ALL = pytest.param(1, marks=pytest.mark.long, id="all")
@@ -121,8 +129,7 @@ def test_rows_add_up_whatever_is_compared(
     demonstration: duckdb.DuckDBPyConnection, peaks: dict[int, int], step: int
 ) -> None:
     """Between any two runs, of one module or of two, the rows are exactly the change of the peak."""
-    runs = sorted(peaks)
-    pairs = list(zip(runs, [*runs[1:], runs[0]], strict=True))
+    pairs = neighbours(peaks)
     assert len(pairs) > 20
     for before, after in pairs[::step]:
         rows = differences(demonstration, before, after)
@@ -135,7 +142,6 @@ def test_the_way_back_is_the_mirror(
     demonstration: duckdb.DuckDBPyConnection, peaks: dict[int, int], step: int
 ) -> None:
     """What is new from A to B is gone from B to A, with equal bytes and equal confidence."""
-    runs = sorted(peaks)
 
     def forward(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row.values())
@@ -146,7 +152,7 @@ def test_the_way_back_is_the_mirror(
             row["after_shape"], row["before_shape"], row["after_bytes"], row["before_bytes"],
         )  # fmt: skip
 
-    for before, after in zip(runs[:: 2 * step], runs[2 :: 2 * step], strict=False):
+    for before, after in neighbours(peaks)[:: 2 * step]:
         there = Counter(map(forward, differences(demonstration, before, after)))
         assert there == Counter(map(back, differences(demonstration, after, before)))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from ingest.pipeline.importer import import_dumps
 from ingest.query.catalog import shipped
@@ -48,6 +49,17 @@ IMPORTS: tuple[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
     ((("batch", "32"),), ("golden/dumps/batch-32",)),
 )
 """The imports of the demonstration database, oldest first: labels, and paths below tests/."""
+
+
+_OF_EACH_PARAMETER = ("donation", "fits_in_memory", "live_curve", "memory_by_source", "padding")
+
+
+def one_of_each_parameter() -> list[Any]:
+    """Name all saved queries, for `parametrize`: those but one of each type of parameter are slow."""
+    return [
+        name if name in _OF_EACH_PARAMETER else pytest.param(name, marks=pytest.mark.slow)
+        for name in shipped()
+    ]
 
 
 def load_seeds(folder: Path) -> Path:
