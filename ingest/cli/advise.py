@@ -7,12 +7,12 @@ import click
 from ingest.cli.answer import terminal_style
 from ingest.cli.references import RUN, reading_runs
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import PAGE_WIDTH_OPTION, READ_OPTION, ansi_option, format_option, top_option
+from ingest.cli.terminal import ANY_DATABASE_OPTION, PAGE_WIDTH_OPTION, ansi_option, format_option, top_option
 
 
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option(10, "Steps to show; 0 for all.")
 @click.option(
     "--least",

@@ -13,7 +13,7 @@ from ingest.check.rules import NoRows, Rule
 from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
-from ingest.cli.terminal import FOLLOW_OPTION, JOBS_OPTION, READ_OPTION, format_option
+from ingest.cli.terminal import ANY_DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, format_option
 from ingest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Output(click.ParamType[tuple[str, Path]]):
     " module, there is no baseline, a dump lacks what it needs or was rejected), 130 interrupted."
 )
 @click.argument("what", nargs=-1, required=True, type=SIDE)
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @click.option(
     "--config",
     type=click.Path(path_type=Path),

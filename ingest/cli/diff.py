@@ -10,10 +10,10 @@ from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import (
+    ANY_DATABASE_OPTION,
     FOLLOW_OPTION,
     JOBS_OPTION,
     PAGE_WIDTH_OPTION,
-    READ_OPTION,
     format_option,
     top_option,
 )
@@ -23,7 +23,7 @@ from ingest.errors import ExitCode
 @click.command()
 @click.argument("before", type=SIDE)
 @click.argument("after", type=SIDE)
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option(what="Rows for each module; the others are added up in one.")
 @format_option("text", "markdown", "json", what="markdown is for pull requests; json has all rows.")
 @PAGE_WIDTH_OPTION

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION, READ_OPTION, WAIT_OPTION, say_waiting
+from ingest.cli.terminal import ANY_DATABASE_OPTION, DATABASE_OPTION, WAIT_OPTION, say_waiting
 
 
 @click.command()
 @click.argument("directory", type=click.Path())
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @WAIT_OPTION
 def export(directory: str, database: str, wait: float) -> None:
     """Write every table to DIRECTORY as Parquet, one folder a table.

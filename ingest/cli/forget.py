@@ -10,7 +10,7 @@ import click
 
 from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, label_option, say_waiting
+from ingest.cli.terminal import ANY_DATABASE_OPTION, WAIT_OPTION, label_option, say_waiting
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class _Age(click.ParamType[timedelta]):
 
 
 @click.command()
-@DATABASE_OPTION
+@ANY_DATABASE_OPTION
 @click.option(
     "--run",
     "references",
@@ -58,7 +58,7 @@ def forget(
     """Delete the runs that meet every condition given, with all their rows.
 
     The history of imports stays; by age or import alone, their rejects go too. The space is used again by
-    later imports; `xbuf db compact` gives it back.
+    later imports; `xbuf db compact` gives it back, of a lake `xbuf lake compact` and `vacuum`.
 
     \b
     Example:

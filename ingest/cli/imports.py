@@ -10,7 +10,7 @@ import click
 
 from ingest.cli.answer import Output, output_options
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import READ_OPTION, top_option
+from ingest.cli.terminal import ANY_DATABASE_OPTION, top_option
 
 if TYPE_CHECKING:
     from ingest.pipeline.history import HistoryEntry
@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 @click.command()
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option()
 @output_options()
 def imports(database: str, top: int, output: Output) -> None:

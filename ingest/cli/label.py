@@ -6,14 +6,14 @@ import click
 
 from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo
-from ingest.cli.terminal import DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
+from ingest.cli.terminal import ANY_DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
 from ingest.errors import UsageError
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, type=RUN, metavar="RUN... [KEY=VALUE]...")
 @click.option("--remove", multiple=True, metavar="KEY", help="Take this label off.")
-@DATABASE_OPTION
+@ANY_DATABASE_OPTION
 @WAIT_OPTION
 def label(words: tuple[str, ...], remove: tuple[str, ...], database: str, wait: float) -> None:
     """Put labels on runs, or take them off.

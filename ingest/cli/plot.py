@@ -8,13 +8,13 @@ import click
 
 from ingest.cli.answer import file_option
 from ingest.cli.references import RUN, reading_runs
-from ingest.cli.terminal import READ_OPTION
+from ingest.cli.terminal import ANY_DATABASE_OPTION
 from ingest.errors import UsageError
 
 
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @file_option("Picture to write: .svg, or .png (needs the extra `png`).", required=True)
 def plot(reference: str, database: str, output: Path) -> None:
     """Draw one run: live bytes over the program, and below them the arena, addresses over slots.

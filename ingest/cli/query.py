@@ -20,7 +20,7 @@ from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
 from ingest.cli.references import database_of, is_plain, known_labels, known_modules, known_runs, offered
 from ingest.cli.streams import echo, flush_stdout, say
-from ingest.cli.terminal import DATABASE_OPTION, READ_HELP, READ_OPTION
+from ingest.cli.terminal import ANY_DATABASE_HELP, ANY_DATABASE_OPTION, DATABASE_OPTION
 from ingest.errors import UsageError
 from ingest.query.catalog import STARTERS, Catalog, by_topic, find_catalog
 from ingest.query.comparison import SIDES
@@ -139,7 +139,7 @@ class _QueryGroup(click.Group):
     invoke_without_command=True,
     subcommand_metavar="[NAME|FILE.sql] [OPTIONS]...",
 )
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @click.option(
     "--queries",
     "folders",
@@ -172,7 +172,7 @@ def query(ctx: click.Context, database: str, folders: tuple[Path, ...]) -> None:
 
 @click.command("sql")
 @click.argument("statement")
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @output_options()
 @_UNSAFE_OPTION
 def sql(statement: str, database: str, output: Output, unsafe: bool) -> None:
@@ -253,7 +253,7 @@ def _command(saved: SavedQuery) -> click.Command:
                 help=text,
             )
         )
-    params.append(click.Option(["--db", "database"], metavar="PATH", help=READ_HELP))
+    params.append(click.Option(["--db", "database"], metavar="PATH", help=ANY_DATABASE_HELP))
     params.append(click.Option(["--sql", "show_sql"], is_flag=True, help="Print the SQL that would run."))
     command = _QueryCommand(
         saved.name,

@@ -9,7 +9,7 @@ import click
 
 from ingest.cli.answer import file_option
 from ingest.cli.references import RUN, reading_runs
-from ingest.cli.terminal import READ_OPTION
+from ingest.cli.terminal import ANY_DATABASE_OPTION
 from ingest.errors import UsageError
 
 _STEPS: Final = 5
@@ -20,7 +20,7 @@ _LEAST: Final = 1000
 
 @click.command()
 @click.argument("references", type=RUN, nargs=-1, required=True, metavar="RUN [RUN]")
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @file_option("HTML file to write.", required=True)
 def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """Write one run as a page to look around in; of two runs also what changed from the first to the second.

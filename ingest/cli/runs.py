@@ -9,11 +9,11 @@ import click
 from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
 from ingest.cli.streams import echo, say
-from ingest.cli.terminal import READ_OPTION, top_option
+from ingest.cli.terminal import ANY_DATABASE_OPTION, top_option
 
 
 @click.command()
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option()
 @click.option("--label", metavar="KEY=VALUE", help="Only runs with this label.")
 @click.option("--module", metavar="GLOB", help="Only modules whose name matches, e.g. 'jit_train*'.")
@@ -29,7 +29,7 @@ def runs(database: str, top: int, label: str | None, module: str | None, output:
 
 
 @click.command()
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option()
 @output_options("lines")
 def rejects(database: str, top: int, output: Output) -> None:

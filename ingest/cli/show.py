@@ -12,7 +12,7 @@ import click
 from ingest.cli.answer import terminal_style
 from ingest.cli.references import RUN, reading_runs
 from ingest.cli.streams import echo, say, writing_stdout
-from ingest.cli.terminal import READ_OPTION, ansi_option, format_option, top_option
+from ingest.cli.terminal import ANY_DATABASE_OPTION, ansi_option, format_option, top_option
 
 if TYPE_CHECKING:
     from ingest.query.result import Listed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("reference", metavar="RUN", type=RUN)
 @click.argument("value", required=False)
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @top_option(10, "Rows of each list; 0 for all.")
 @click.option(
     "--all", "whole", is_flag=True, help="Also what the run is called, where it lies and its files."

@@ -16,7 +16,7 @@ import click
 from ingest.cli.interrupts import Interrupts
 from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
 from ingest.errors import DatabaseLocked, ExitCode, UsageError, XbufError
-from ingest.source.kinds import is_lake, without_secrets
+from ingest.source.kinds import LAKE_PREFIX, is_lake, without_secrets
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -54,17 +54,26 @@ def _database_option(
 
 def _refuse_lake(ctx: click.Context, param: click.Parameter, database: str) -> str:
     if is_lake(database):
+        name = without_secrets(database)
+        instead = _FOR_LAKES.get(str(ctx.info_name))
+        remedy = (
+            f"or: xbuf lake {instead} {name.removeprefix(LAKE_PREFIX)}"
+            if instead
+            else "or see xbuf lake --help"
+        )
         raise UsageError(
-            f"{without_secrets(database)}: is a lake, and {ctx.command_path} works on a database file; name"
-            " one with --db, or see xbuf lake --help"
+            f"{name}: is a lake, and {ctx.command_path} works on a database file; name one with --db,"
+            f" {remedy}"
         )
     return database
 
 
+_FOR_LAKES: Final = {"compact": "compact", "doctor": "verify", "upgrade": "upgrade"}
+"""What `xbuf lake` has in the place of commands for files."""
 DATABASE_OPTION = _database_option("DuckDB file.", _refuse_lake)
-READ_HELP = "DuckDB file, or lake: and the folder or URL of a lake."
-READ_OPTION = _database_option(READ_HELP)
-"""For commands that only read."""
+ANY_DATABASE_HELP = "DuckDB file, or lake: and the folder or URL of a lake."
+ANY_DATABASE_OPTION = _database_option(ANY_DATABASE_HELP)
+"""For commands that take a file or a lake."""
 
 
 def top_option(default: int = 20, what: str = "Rows to show; 0 for all.") -> Callable[[_Command], _Command]:

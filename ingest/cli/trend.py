@@ -11,7 +11,7 @@ from ingest.cli.answer import file_option
 from ingest.cli.interrupts import reading
 from ingest.cli.references import database_of, known_modules, offered
 from ingest.cli.streams import echo
-from ingest.cli.terminal import READ_OPTION
+from ingest.cli.terminal import ANY_DATABASE_OPTION
 from ingest.errors import UsageError
 
 
@@ -26,7 +26,7 @@ class _Module(click.ParamType[str]):
 
 @click.command()
 @click.argument("module", type=_Module())
-@READ_OPTION
+@ANY_DATABASE_OPTION
 @click.option("--by", metavar="KEY", help="A point for each value of this label.  [default: for each import]")
 @click.option("--backend", type=click.Choice(["cpu", "gpu", "tpu"]), help="Of a module compiled for several.")
 @file_option("Write .svg or .csv instead.")

@@ -168,7 +168,7 @@ def without_runs(
     name: str,
     table: DeltaTable,
     gone: Collection[int],
-    number: int,
+    number: int | None,
     scratch: Path,
 ) -> Change:
     """Return the change that takes the rows of some runs out of a table: their files are written anew."""

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.database.connect import open_database
 from ingest.database.import_lock import OnWait
 from ingest.display import display
 from ingest.errors import UsageError
+from ingest.lake.reading import in_words_of, open_to_read
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
 from ingest.source.address import place_of
-from ingest.source.kinds import is_archive, is_url
+from ingest.source.kinds import is_archive, is_lake, is_url
 
 if TYPE_CHECKING:
     import duckdb
@@ -79,12 +79,17 @@ class Forgotten:
 def plan_forget(database: str, selection: Selection, *, wait_seconds: float = 0.0) -> Forgotten:
     """Return what `forget_runs` would delete; nothing is changed.
 
+    Args:
+        database: a file, or `lake:` with a folder or URL.
+        selection: which runs.
+        wait_seconds: how long to wait for who holds a file.
+
     Raises:
         UsageError: the selection is empty.
-        DatabaseError: as `open_database`.
+        DatabaseError: as `open_to_read`.
     """
     _check(selection)
-    with open_database(database, read_only=True, wait_seconds=wait_seconds) as connection:
+    with open_to_read(database, wait_seconds=wait_seconds) as connection, in_words_of(database):
         return _plan(connection, *_where(selection, datetime.now(UTC)))
 
 
@@ -93,14 +98,23 @@ def forget_runs(
 ) -> Forgotten:
     """Delete the selected runs with all their rows, in one transaction; return what is gone.
 
-    The history in `imports` stays.
+    The history in `imports` stays. In a lake, rejects go in a transaction of their own, after the runs: those
+    that a kill leaves go when the same is forgotten again.
+
+    Args:
+        database: a file, or `lake:` with a folder or URL.
+        selection: which runs.
+        wait_seconds: how long to wait for who holds a file.
+        on_wait: called when waiting begins.
 
     Raises:
         UsageError: the selection is empty.
-        DatabaseError: as `change_database`.
+        DatabaseError: as `change_database`; also when the store of a lake refuses.
     """
     _check(selection)
     where, values = _where(selection, datetime.now(UTC))
+    if is_lake(database):
+        return _forget_in_lake(database, where, values)
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
         connection = writer.connection
         connection.begin()
@@ -113,6 +127,26 @@ def forget_runs(
             connection.execute(f"DELETE FROM rejects WHERE {rejects}", values)
         connection.commit()
     return plan
+
+
+def _forget_in_lake(name: str, where: str, values: dict[str, Any]) -> Forgotten:
+    from ingest.lake.create import open_imports
+    from ingest.lake.store import parse_lake
+    from ingest.lake.update import delete_rejects, delete_runs
+
+    lake = parse_lake(name)
+    open_imports(lake)
+    plans: list[Forgotten] = []
+
+    def choose(connection: duckdb.DuckDBPyConnection) -> set[int]:
+        plans.append(_plan(connection, where, values))
+        found = connection.execute(f"SELECT run_id FROM runs AS r WHERE {where}", values).fetchall()
+        return {run for (run,) in found}
+
+    delete_runs(lake, choose)
+    if condition := _rejects(values):
+        delete_rejects(lake, condition, values)
+    return plans[-1]
 
 
 def _check(selection: Selection) -> None:

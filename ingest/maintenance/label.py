@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ingest.database.import_lock import OnWait
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.labels import put_labels
+from ingest.source.kinds import is_lake
 
 __all__ = ["label_runs"]
 
@@ -23,14 +24,17 @@ def label_runs(
     """Give runs these labels, in one transaction; a key has one value, the old one goes.
 
     Args:
+        database: a file, or `lake:` with a folder or URL.
         removed: keys to take off.
 
     Returns:
         How many labels were put on, changed or taken off.
 
     Raises:
-        DatabaseError: as `change_database`.
+        DatabaseError: as `change_database`; also when the store of a lake refuses.
     """
+    if is_lake(database):
+        return _label_in_lake(database, runs, labels, removed)
     wanted = {(run, key, value) for run in runs for key, value in dict(labels).items()}
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
         connection = writer.connection
@@ -46,3 +50,16 @@ def label_runs(
         ).fetchone()
         connection.commit()
     return len(missing) + (int(gone[0]) if gone else 0)
+
+
+def _label_in_lake(
+    name: str, runs: Sequence[int], labels: Iterable[tuple[str, str]], removed: Sequence[str]
+) -> int:
+    from ingest.lake.create import open_imports
+    from ingest.lake.store import parse_lake
+    from ingest.lake.update import put_labels
+
+    lake = parse_lake(name)
+    open_imports(lake)
+    of_each: dict[str, str | None] = {**dict(labels), **dict.fromkeys(removed)}
+    return put_labels(lake, {(run, key): value for run in runs for key, value in of_each.items()})

@@ -205,4 +205,5 @@ def _change(lake: Lake, changes: Changes, labelling: Labelling) -> None:
         with working(lake) as (connection, _):
             for name in ("runs", "run_labels"):
                 attach(connection, lake, name, lake.table(name))
-            put_labels(lake, lacking_labels(connection, changes.labelled, labelling))
+            lacking = lacking_labels(connection, changes.labelled, labelling)
+            put_labels(lake, {(run, key): value for run, key, value in lacking})
