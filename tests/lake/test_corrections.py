@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ingest.cli.doctor import doctor
 from ingest.cli.forget import forget
 from ingest.database.connect import open_database
-from ingest.errors import UsageError
 from ingest.lake.compact import compact_lake
 from ingest.lake.layout import LAKE_TABLES, RUNS_A_BATCH, TABLES_OF_RUNS
 from ingest.lake.reading import open_to_read
@@ -184,11 +182,3 @@ def test_several_forget_label_load_and_compact_at_once(
     content = in_process(look)
     rows = {table: 2 * of_one.total() for table, of_one in whole.items()}
     assert {table: found.total() for table, found in content.items()} == {**rows, "run_labels": 8}
-
-
-def test_a_command_for_files_names_the_one_for_lakes() -> None:
-    """Before anything is opened."""
-    with pytest.raises(UsageError, match="or: xbuf lake verify s3://bucket/xbuf"):
-        CliRunner().invoke(
-            doctor, ["--db", "lake:s3://bucket/xbuf"], standalone_mode=False, catch_exceptions=False
-        )

@@ -134,12 +134,17 @@ def test_there_is_no_lake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["forget", "1"], ["label", "1", "a=b"], ["doctor"], ["shell"], ["db", "compact"], ["db", "status"]],
-    ids=" ".join,
+    ("words", "instead"),
+    [
+        ("doctor", "or: xbuf lake verify s3://bucket/xbuf"),
+        ("db compact", "or: xbuf lake compact s3://bucket/xbuf"),
+        ("db upgrade", "or: xbuf lake upgrade s3://bucket/xbuf"),
+        ("shell", "or see xbuf lake --help"),
+        ("db status", "or see xbuf lake --help"),
+    ],
 )
-def test_commands_of_a_file_refuse_a_lake(demonstration_lake: Path, words: list[str]) -> None:
-    """And name what works on one."""
-    done = CliRunner().invoke(xbuf, [*words, "--db", f"lake:{demonstration_lake}"])
+def test_commands_of_a_file_refuse_a_lake(words: str, instead: str) -> None:
+    """And name what works on one, before anything is opened."""
+    done = CliRunner().invoke(xbuf, [*words.split(), "--db", "lake:s3://bucket/xbuf"])
     assert isinstance(done.exception, UsageError)
-    assert "works on a database file; name one with --db, or see xbuf lake --help" in str(done.exception)
+    assert f"works on a database file; name one with --db, {instead}" in str(done.exception)
