@@ -4,6 +4,7 @@ XbufError                    3
 ├── UsageError               2   the command line asks for something impossible
 ├── SourceError              3   what a URL names cannot be read
 ├── SchedulerError           3   the cluster that stages dumps cannot be used
+├── OutputError              3   stdout or the file of -o cannot be written: the disk is full, say
 ├── DatabaseError            3   the database cannot be used
 │   ├── DatabaseLocked       3   another process holds it
 │   ├── DatabaseTooNew       3   written by a newer xbuf
@@ -22,6 +23,7 @@ __all__ = [
     "DumpError",
     "ExitCode",
     "NotADatabase",
+    "OutputError",
     "SchedulerError",
     "SourceError",
     "UsageError",
@@ -61,6 +63,10 @@ class SourceError(XbufError):
 
 class SchedulerError(XbufError):
     """The cluster that stages dumps cannot be used: it is away, or other than the import needs it."""
+
+
+class OutputError(XbufError):
+    """An answer cannot be written where it is to go: the disk is full, stdout closed, a right missing."""
 
 
 class DatabaseError(XbufError):

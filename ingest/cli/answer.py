@@ -50,8 +50,8 @@ class Output:
         """Write a result; say on stderr what a table left out.
 
         Raises:
-            UsageError: the file cannot be written, or no format has its ending.
-            OutputError: stdout cannot be written.
+            UsageError: there is no such folder, or no format has the ending of the file.
+            OutputError: the file or stdout cannot be written.
         """
         from ingest.query.formats import write_text
         from ingest.query.output import choose_format, terminal_width, write_file

@@ -44,7 +44,8 @@ def diff(
     """Say why one compilation needs more memory than another.
 
     BEFORE and AFTER are runs (a number, latest, latest~1, import:4, jax=0.10.2, a module, module@jax=0.10.2,
-    the end of a path), or directories and files of dumps, which are read for the comparison alone.
+    the end of a path), or directories, files, archives and URLs of dumps, which are read for the comparison
+    alone.
 
     Modules are paired by name and signature, buffers by what they compute. The rows of a module add up
     exactly to the change of its live peak: buffers that are new, gone, resized, or in both programs and only

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from ingest.cli.interrupts import stopping
-from ingest.cli.streams import OutputError, echo, flush_stdout, say
+from ingest.cli.streams import StdoutError, echo, flush_stdout, say
 from ingest.cli.terminal import (
     DATABASE_OPTION,
     FOLLOW_OPTION,
@@ -193,7 +193,7 @@ def ingest(
             return ExitCode.INTERRUPTED
         raise KeyboardInterrupt(words.what_is_kept()) from error
     except XbufError as error:
-        if log_format == "json" and not isinstance(error, OutputError):
+        if log_format == "json" and not isinstance(error, StdoutError):
             return error.exit_code
         raise
     if rejected > max_rejects or (fail_if_empty and found == rejected):
@@ -253,8 +253,8 @@ def _print_summary(summary: ImportSummary, format_: str, quiet: bool) -> None:
         elif not quiet:
             echo(_as_text(summary))
         flush_stdout()
-    except OutputError as error:
-        raise OutputError(f"{error}; the import itself is complete: {summary.loaded:,} loaded") from error
+    except StdoutError as error:
+        raise StdoutError(f"{error}; the import itself is complete: {summary.loaded:,} loaded") from error
 
 
 def _log_json(event: Event) -> None:

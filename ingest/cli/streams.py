@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Final
 
-from ingest.errors import XbufError
+from ingest.errors import OutputError
 
 __all__ = [
-    "OutputError",
+    "StdoutError",
     "abandon_stdout",
     "echo",
     "flush_stdout",
@@ -29,7 +29,7 @@ __all__ = [
 _LACKING: Final = "xbuf.lacking"
 
 
-class OutputError(XbufError):
+class StdoutError(OutputError):
     """stdout cannot be written: the disk is full, or it is closed."""
 
 
@@ -55,7 +55,7 @@ def echo(text: str = "") -> None:
     """Print a line of the result.
 
     Raises:
-        OutputError: stdout cannot be written.
+        StdoutError: stdout cannot be written.
         BrokenPipeError: its reader has gone.
     """
     with writing_stdout():
@@ -73,7 +73,7 @@ def writing_stdout() -> Iterator[None]:
     """Name failures of stdout.
 
     Raises:
-        OutputError: stdout cannot be written.
+        StdoutError: stdout cannot be written.
         BrokenPipeError: its reader has gone.
     """
     try:
@@ -81,7 +81,7 @@ def writing_stdout() -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"stdout cannot be written: {error.strerror}") from error
+        raise StdoutError(f"stdout cannot be written: {error.strerror}") from error
 
 
 def abandon_stdout() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import click
 
 from ingest.cli.interrupts import Interrupts
-from ingest.cli.streams import OutputError, abandon_stdout, flush_stdout, prepare_streams, say
+from ingest.cli.streams import StdoutError, abandon_stdout, flush_stdout, prepare_streams, say
 from ingest.errors import DatabaseLocked, ExitCode, UsageError, XbufError
 from ingest.source.kinds import LAKE_PREFIX, is_lake, without_secrets
 
@@ -206,7 +206,7 @@ def _report(failure: BaseException) -> int:
         import traceback
 
         traceback.print_exception(failure)
-    if isinstance(failure, OutputError):
+    if isinstance(failure, StdoutError):
         abandon_stdout()
     return code
 

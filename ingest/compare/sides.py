@@ -1,8 +1,8 @@
 """The two sides of a comparison: runs of the database, and dumps that are read for the comparison alone.
 
-A side is a reference (`ingest.query.references`) or a directory or file of dumps. Dumps are imported into a
-database in a temporary folder; where one side comes from the user's database, its runs are copied there with
-their numbers. Nothing else is written.
+A side is a reference (`ingest.query.references`), or a directory, file, archive or URL of dumps. Dumps are
+imported into a database in a temporary folder; where one side comes from the user's database, its runs are
+copied there with their numbers. Nothing else is written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ingest.events import Event
 from ingest.lake.reading import open_to_read
 from ingest.pipeline.importer import import_dumps
 from ingest.query.references import FORMS, is_selection, resolve
-from ingest.source.kinds import is_lake
+from ingest.source.kinds import is_lake, is_url, shown
 from ingest.sql import literal
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def open_sides(
                         run for (run,) in read.execute("SELECT run_id FROM runs ORDER BY 1").fetchall()
                     )
                 if not runs:
-                    raise UsageError(f"{side}: holds no dump that can be read, and a run is {FORMS}")
+                    raise UsageError(f"{shown(side)}: holds no dump that can be read, and a run is {FORMS}")
                 sources.append(Source(file, runs, greatest))
                 greatest += max(runs)
             else:
@@ -130,8 +130,8 @@ def open_sides(
 
 
 def is_dump(side: str) -> bool:
-    """Return whether a side is a directory or file of dumps; numbers, labels and `latest` never are."""
-    return Path(side).exists() and not is_selection(side)
+    """Return whether a side is a path or URL of dumps; numbers, labels and `latest` never are."""
+    return is_url(side) or (Path(side).exists() and not is_selection(side))
 
 
 def gather(target: str, sources: Sequence[Source]) -> None:

@@ -208,7 +208,10 @@ def _carry_labels(
 
 
 def _add_import(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection, scratch: Path) -> None:
-    """Add the row of the import, with the runs that it has loaded until now."""
+    """Add the row of the import, with the runs that it has loaded until now.
+
+    Those that another writer brought in while it read them count as unchanged.
+    """
     assert batch.import_row is not None
     table = lake.table("imports")
     if is_done(lake, table, "imports", batch.number):
@@ -218,7 +221,10 @@ def _add_import(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection,
         "SELECT count(*) FROM runs WHERE import_id = $1", [batch.import_row["import_id"]]
     ).fetchone()
     assert row is not None
-    query = unnested("imports", [{**batch.import_row, "loaded": int(row[0])}])
+    done = {**batch.import_row, "loaded": int(row[0])}
+    if done.get("found") is not None:
+        done["unchanged"] = done["found"] - done["loaded"] - done["rejected"] - done["unfinished"]
+    query = unnested("imports", [done])
     file = write_file(connection, lake, "imports", batch.number, query, scratch)
     assert file is not None
     add_once(lake, "imports", batch.number, [file.added()])

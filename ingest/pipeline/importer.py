@@ -378,13 +378,14 @@ class _Import:
     def summary(self, seconds: float) -> ImportSummary:
         """Sum up an import that has ended well."""
         outcome = self._outcome
+        loaded = min(outcome.loaded, self._loading.loaded)  # others may have brought the rest into a lake
         summary = ImportSummary(
             self._target.name,
             self._loading.import_id,
             self.status,
             outcome.found,
-            outcome.loaded,
-            outcome.unchanged,
+            loaded,
+            outcome.unchanged + outcome.loaded - loaded,
             len(outcome.rejected),
             len(outcome.unfinished),
             outcome.rows,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ingest.errors import UsageError
+from ingest.errors import OutputError, UsageError
 from ingest.query.formats import FORMATS, Written, write_parquet, write_text
 from ingest.query.result import Result
 
@@ -27,6 +28,9 @@ _ENDINGS = {
     ".txt": "table",
     "": "table",
 }
+
+_NO_PLACE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
+"""What a mistake in a path gives; all else is the file system's trouble."""
 
 
 def choose_format(format_: str | None, path: Path | None) -> str:
@@ -59,7 +63,8 @@ def write_file(
         database: file that must not be written over.
 
     Raises:
-        UsageError: the file cannot be written, or is the database.
+        UsageError: the path names no place for a file, or the database.
+        OutputError: the file cannot be written: the disk is full, rights are missing.
     """
     with _target(path, database) as target:
         return _write(result, format_, target, width)
@@ -123,7 +128,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        kind = UsageError if error.errno in _NO_PLACE else OutputError
+        raise kind(f"{path}: cannot be written: {error.strerror}") from error
 
 
 @contextmanager

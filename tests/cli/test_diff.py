@@ -45,6 +45,13 @@ def test_80_columns_say_what_grew(xbuf_: Run) -> None:
     assert "the live peak grows by 384.0 KiB to 4.50 MiB" in done.stdout
 
 
+def test_a_url_is_read_as_dumps(xbuf_: Run) -> None:
+    """It is looked for in no database."""
+    done = xbuf_("diff", "ftp://user:word@host/dumps", SMALL, "--db", "gone.duckdb")
+    assert isinstance(done.exception, UsageError)
+    assert str(done.exception).startswith("ftp://host/dumps: dumps are read from s3://")
+
+
 def test_what_is_not_shown_is_added_up(xbuf_: Run) -> None:
     """With fewer rows than there are, a last one holds the others: the sum stays that of the change."""
     done = xbuf_("diff", "batch=8", "batch=32", "--top", "1")

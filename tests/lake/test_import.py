@@ -75,6 +75,28 @@ def test_an_import_and_another_that_finds_nothing_new(lake: Lake, dumps: Path) -
     assert ask(lake, history, "imports") == [(1, 2, 0), (2, 0, 2), (3, 0, 2)]
 
 
+def test_what_another_writer_brought_meanwhile_is_unchanged(lake: Lake, dumps: Path) -> None:
+    """Summary and history count it so, and still add up to what was found."""
+
+    def work() -> tuple[ImportSummary, ImportSummary]:
+        read_tasks, others = vars(importer)["read_tasks"], []
+
+        def read_and_be_overtaken(*given: Any, **options: Any) -> None:
+            read_tasks(*given, **options)
+            vars(importer)["read_tasks"] = read_tasks
+            others.append(import_dumps(dumps, lake=lake.root, staging=f"{lake.root}-other", jobs=0))
+
+        vars(importer)["read_tasks"] = read_and_be_overtaken
+        return load(lake, dumps), others[0]
+
+    mine, other = in_process(work)
+    assert (other.found, other.loaded, other.unchanged) == (2, 2, 0)
+    assert (mine.found, mine.loaded, mine.unchanged) == (2, 0, 2)
+    assert sorted(ask(lake, "SELECT found, loaded, unchanged FROM imports", "imports")) == [
+        (2, 0, 2), (2, 2, 0),
+    ]  # fmt: skip
+
+
 def add_damaged(folder: Path) -> Path:
     """Put a dump there whose printed total is wrong."""
     folder.mkdir()

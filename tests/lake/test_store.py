@@ -12,7 +12,9 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from click.testing import CliRunner
 
+from ingest.cli.lake import lake as lake_command
 from ingest.errors import DatabaseError
 from ingest.lake.store import Lake, in_words, parse_lake, require_libraries
 from tests.support.dump_sets import DATA
@@ -82,6 +84,17 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fsspec" else found(name))
     with pytest.raises(DatabaseError, match=r"a lake needs fsspec, not installed here: .* -m pip install "):
         require_libraries()
+
+
+@pytest.mark.parametrize("command", ["create", "upgrade", "compact", "vacuum", "verify"])
+def test_commands_of_lakes_say_what_is_not_installed(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not one of them gets as far as an import that fails."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = CliRunner().invoke(lake_command, [command, str(tmp_path)], standalone_mode=False)
+    assert isinstance(done.exception, DatabaseError)
+    assert str(done.exception).startswith("a lake needs deltalake, fsspec, obstore, not installed here: ")
 
 
 class _Denying(BaseHTTPRequestHandler):

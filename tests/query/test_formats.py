@@ -19,7 +19,7 @@ import duckdb
 import pyarrow.parquet
 import pytest
 
-from ingest.errors import UsageError
+from ingest.errors import OutputError, UsageError
 from ingest.query.catalog import shipped
 from ingest.query.cells import escape, human_bytes, plain, shown
 from ingest.query.formats import write_text
@@ -217,8 +217,18 @@ def test_a_file_appears_only_when_complete(memory: duckdb.DuckDBPyConnection, tm
     write_file(run_sql(memory, "SELECT 1 AS a"), "csv", path, None)
     assert path.read_text() == "a\n1\n"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(UsageError, match="cannot be written: No such file"):
-        write_file(run_sql(memory, "SELECT 1 AS a"), "csv", tmp_path / "gone" / "x.csv", None)
+
+
+def test_a_file_that_cannot_be_written_is_no_wrong_usage(
+    memory: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """But where the path itself is a mistake."""
+    with pytest.raises(OutputError, match="/dev/full: cannot be written: No space left on device") as caught:
+        write_file(run_sql(memory, "SELECT 1 AS a"), "csv", Path("/dev/full"), None)
+    assert caught.value.exit_code == 3
+    for place in (tmp_path / "gone" / "x.csv", tmp_path):
+        with pytest.raises(UsageError, match=r"cannot be written: (No such file|Is a directory)"):
+            write_file(run_sql(memory, "SELECT 1 AS a"), "csv", place, None)
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
