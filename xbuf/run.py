@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape as html_escape
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ingest.query.cells import human_bytes
+from ingest.query.cells import escape, human_bytes
+from ingest.query.output import terminal_width
+from xbuf.table import table_html
 
 if TYPE_CHECKING:
     from ingest.query.header import Value
@@ -116,7 +119,6 @@ class Run:
             top: rows of each list; None for all.
             file: where to; None for stdout.
         """
-        from ingest.query.output import terminal_width
         from ingest.report.curve import read_curve
         from ingest.report.glance import read_glance
         from ingest.report.text import Page
@@ -131,12 +133,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """Return figures and what fills the peak, for notebooks; no text of a dump becomes markup."""
-        from html import escape as html_escape
-
-        from ingest.query.cells import escape
         from ingest.report.glance import read_glance
         from ingest.report.text import MINOR, without
-        from xbuf.table import table_html
 
         glance = read_glance(self.database.connection, self.id, 5)
         tables: Any = (

@@ -27,7 +27,7 @@ Rows = Literal["dump", "set", "import"]
 """Where the rows of a table come from:
 
 * dump: collected by `ingest.staging.batch`, and staged;
-* set: of the files of a dump set (`ingest.staging.stage`), staged too;
+* set: of the files of a dump set (`ingest.staging.run_rows`), staged too;
 * import: written by an import itself.
 """
 

@@ -19,6 +19,7 @@ from ingest.dump.grouping import Grouping
 from ingest.dump.names import split_member
 from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import UsageError
+from ingest.source.address import parse_url
 from ingest.source.kinds import is_elsewhere, is_url
 from ingest.source.local import is_of_kernel, open_folder
 from ingest.source.local_folder import LocalFolder
@@ -105,8 +106,6 @@ def check_paths(paths: Sequence[str]) -> None:
     """Raise UsageError, as `discover` does, when a path does not exist, or a URL is none."""
     for path in paths:
         if is_url(path):
-            from ingest.source.address import parse_url
-
             parse_url(path)
         else:
             _mode(path)

@@ -24,6 +24,11 @@ from ingest.dump.used_values import instruction_text
 from ingest.source.local import without_links
 
 
+def text_files(paths: Mapping[str, str]) -> dict[str, str]:
+    """Return, of the paths of a set's members by role, those that hold the dump's own text."""
+    return {role: path for role, path in paths.items() if role in START}
+
+
 def parse_set(files: Mapping[str, str], max_bytes: int | None = None) -> ParsedDump:
     """Parse and check the files of one dump set.
 
@@ -144,4 +149,4 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
     )
 
 
-__all__ = ["START", "ParsedDump", "parse_dump", "parse_set", "to_records"]
+__all__ = ["parse_dump", "parse_set", "text_files", "to_records"]

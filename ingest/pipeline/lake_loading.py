@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.errors import DatabaseError
+from ingest.lake.commit import working
+from ingest.lake.files import attach
+from ingest.lake.layout import RUNS_A_BATCH
+from ingest.lake.load import load_batch
+from ingest.lake.update import add_imports, put_labels, update_files
 from ingest.pipeline.history import LOAD_ROWS, LoadedJournal
 from ingest.pipeline.journal import ImportRecord, Journal, read_folded, remove_folded
 from ingest.pipeline.labels import Labelling, lacking_labels
@@ -101,8 +106,6 @@ def _load_all(
     is_whole: bool,
 ) -> Iterator[Progress | tuple[Path, LoadedJournal]]:
     """Load in the order in which imports began; yield how far it is, and what became of each journal."""
-    from ingest.lake.update import add_imports
-
     add_imports(
         lake,
         [_row(record) for record in folded],
@@ -120,8 +123,6 @@ def _load_journal(
 
     A load that was cut off is gone on with: the import keeps its number, and what is there stays as it is.
     """
-    from ingest.lake.load import load_batch
-
     record = journal.record
     import_id, is_complete = _find_import(lake, record.import_uuid)
     groups = list(_groups(parts))
@@ -149,9 +150,6 @@ def _load_journal(
 
 def _find_import(lake: Lake, import_uuid: str) -> tuple[int | None, bool]:
     """Return the number of an import that a load began to record, and whether its row is complete."""
-    from ingest.lake.commit import working
-    from ingest.lake.files import attach
-
     with working(lake) as (connection, _):
         attach(connection, lake, "imports", lake.table("imports"))
         rows = connection.execute(
@@ -174,8 +172,6 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
     """Put parts together up to the runs and rows of one batch; one empty group when there are none."""
     import pyarrow.parquet as pq  # 135 ms, with Arrow
 
-    from ingest.lake.layout import RUNS_A_BATCH
-
     group: list[str] = []
     runs = rows = 0
     for part in parts:
@@ -195,10 +191,6 @@ def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
 
 def _change(lake: Lake, changes: Changes, labelling: Labelling) -> None:
     """Write names and times of files, and labels, of runs that were there before."""
-    from ingest.lake.commit import working
-    from ingest.lake.files import attach
-    from ingest.lake.update import put_labels, update_files
-
     names = ("run_id", "role", "file_name", "file_bytes", "mtime_ns", "etag")
     update_files(lake, [dict(zip(names, (run, *one), strict=True)) for run, one in changes.touched])
     if changes.labelled:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ingest.lake.commit import complete_all, connect, in_database_words
+from ingest.lake.create import create_lake, exists, open_imports, upgrade_lake
+from ingest.lake.files import attach
 from ingest.pipeline.labels import Labelling, lacking_labels
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded, renamed_files, staged_runs
 from ingest.pipeline.target import Reject
@@ -88,16 +91,11 @@ class LakeRecords:
 
 
 def _once(lake: Lake, answer: Callable[..., _T], *arguments: Any) -> Iterator[_T]:
-    from ingest.lake.commit import in_database_words
-
     with in_database_words(lake):
         yield answer(lake, *arguments)
 
 
 def _make_ready(lake: Lake) -> None:
-    from ingest.lake.commit import complete_all
-    from ingest.lake.create import create_lake, upgrade_lake
-
     if not create_lake(lake):
         upgrade_lake(lake)
         complete_all(lake)
@@ -105,10 +103,6 @@ def _make_ready(lake: Lake) -> None:
 
 def _open(lake: Lake, *tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection with tables of the lake, the runs first; none where there is no lake."""
-    from ingest.lake.commit import connect
-    from ingest.lake.create import exists, open_imports
-    from ingest.lake.files import attach
-
     if exists(lake):
         open_imports(lake)
         connection = connect()
@@ -120,8 +114,6 @@ def _open(lake: Lake, *tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
 def _open_all(lake: Lake, parts: Sequence[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     yield from _open(lake, "runs", "run_files")
     if parts:
-        from ingest.lake.commit import connect
-
         connection = connect()
         staged_runs(connection, parts)
         yield connection

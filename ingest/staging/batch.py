@@ -22,7 +22,7 @@ from ingest.dump.entry import layout_digest
 from ingest.dump.headers import Header
 from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
-from ingest.dump.parse import ParsedDump
+from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice, role_within
 from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan, instruction_text

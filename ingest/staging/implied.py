@@ -19,6 +19,7 @@ from ingest.dump.parsed import Origin, ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan
 from ingest.errors import DumpError
+from ingest.hlo.budget import Budget
 
 if TYPE_CHECKING:
     from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
@@ -88,7 +89,6 @@ def implied_by_text(
         dump: takes the notices.
         file: the HLO text, for messages.
     """
-    from ingest.hlo.budget import Budget
     from ingest.hlo.text_module import PlacedValue, derive_of_text  # 65 ms, with the readers of HLO text
 
     values = (PlacedValue(int(line[0]), line[1], line[2], line[7]) for line in lines)

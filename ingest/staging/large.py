@@ -10,24 +10,17 @@ from typing import Any, Final, TypeVar
 
 from ingest.dump.content import BLOCK_BYTES
 from ingest.dump.driver import Driver
+from ingest.dump.parse import text_files
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet
 from ingest.errors import SourceError
 from ingest.staging.arrow_columns import ArrowColumns
 from ingest.staging.at_hand import still_reading
+from ingest.staging.outcome import internal, is_recorded, parse_unless_unfinished
 from ingest.staging.parts import seal
 from ingest.staging.pieces import Where
-from ingest.staging.stage import (
-    file_rows,
-    internal,
-    is_recorded,
-    load_sidecars,
-    parse_unless_unfinished,
-    play_back,
-    run_row,
-    text_files,
-    write_run_tables,
-)
+from ingest.staging.run_rows import file_rows, run_row, write_run_tables
+from ingest.staging.sidecars import load_sidecars, play_back
 from ingest.staging.task import Staged, Task
 
 _T = TypeVar("_T")

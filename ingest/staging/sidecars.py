@@ -20,13 +20,18 @@ from ingest.dump.notices import MAX_TEXT
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Notice
 from ingest.dump.resident import main_memory, resident_peak
-from ingest.errors import DumpError
+from ingest.dump.sets import DumpSet
+from ingest.errors import DumpError, SourceError
 from ingest.hlo.budget import Budget
+from ingest.hlo.compare import Comparison
+from ingest.hlo.frames import FrameworkRule, Stacks
+from ingest.hlo.heap_trace import traced_resident_peak
+from ingest.hlo.printed_opcodes import printed_opcodes
+from ingest.hlo.provenance import Sources, locate
+from ingest.staging.outcome import internal
 
 if TYPE_CHECKING:
     from ingest.hlo.assignment import HloProto
-    from ingest.hlo.compare import Comparison
-    from ingest.hlo.provenance import Sources
     from ingest.hlo.records import HloText
 
 ROLES: Final = ("hlo", "proto")
@@ -193,10 +198,6 @@ def sidecars_of(
         notices: what could not be read.
         sha256: SHA-256 of members that were not read further, by role.
     """
-    from ingest.hlo.frames import FrameworkRule, Stacks  # 8 ms, with the next two
-    from ingest.hlo.printed_opcodes import printed_opcodes
-    from ingest.hlo.provenance import locate
-
     module = proto or text
     if module is None:
         return Sidecars(sha256=sha256, notices=notices)
@@ -225,10 +226,44 @@ def sidecars_of(
     )
 
 
+def load_sidecars(
+    dump_set: DumpSet, paths: Mapping[str, str], dump: ParsedDump, *, derive_lifetimes: bool = False
+) -> Sidecars:
+    """Read the sidecar files of a dump; their notices and hashes go to the dump's.
+
+    Where xbuf fails on them, the dump still loads.
+
+    Args:
+        dump_set: the set, for messages.
+        paths: where its members lie, by role.
+        dump: the dump.
+        derive_lifetimes: see `read_sidecars`.
+
+    Raises:
+        DumpError: as `read_sidecars`.
+    """
+    try:
+        sidecars = read_sidecars(paths, derive_lifetimes=derive_lifetimes)
+    except (SourceError, DumpError):
+        raise
+    except Exception as error:
+        failure = internal(dump_set, error)
+        message = f"sidecar files are left out: {failure.message}"
+        sidecars = Sidecars(notices=[Notice(failure.file, None, failure.kind, message, failure.text)])
+    dump.notices += sidecars.notices
+    dump.sha256 |= sidecars.sha256
+    return sidecars
+
+
+def play_back(dump: ParsedDump, sidecars: Sidecars) -> None:
+    """Work the resident peak out from the heap simulator's steps, as XProf does, where it has them."""
+    if sidecars.proto is not None:
+        traced = traced_resident_peak(dump.memory, sidecars.proto)
+        dump.resident_peak = dump.resident_peak if traced is None else traced
+
+
 def note_differences(proto: HloProto, dump: ParsedDump, file: str) -> list[Notice]:
     """Note what the protobuf says otherwise than the dump's text."""
-    from ingest.hlo.compare import Comparison  # 3 ms, for sets with a protobuf
-
     comparison = Comparison(proto)
     comparison.take_allocations(dump.headers)
     comparison.take_values(dump.values, dump.ids, dump.allocation_of, dump.offsets, dump.sizes)

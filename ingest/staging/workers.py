@@ -164,7 +164,7 @@ def stage_alone(task: Task, parts: Parts, cluster: Cluster | None = None) -> Sta
 
 def give_up(tasks: Sequence[Task]) -> Staged:
     """Reject sets that something was lost with again and again."""
-    from ingest.staging.stage import lost  # as in `stage_tasks`
+    from ingest.staging.outcome import lost
 
     return Staged(rejected=[lost(task.dump_set) for task in tasks])
 

@@ -24,8 +24,9 @@ from ingest.staging import arrow_columns, pieces
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
 from ingest.staging.large import InThisProcess, parse_in_pieces
+from ingest.staging.outcome import reject
 from ingest.staging.pieces import HeldInAllocations, Where, completed
-from ingest.staging.stage import reject, run_row
+from ingest.staging.run_rows import run_row
 from ingest.staging.task import Rejected, Task
 from tests.fuzz.outcome import Outcome, Violation, rejected
 from tests.fuzz.stored import as_task

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from ingest.display import display
-from ingest.dump.parse import ParsedDump, parse_set, to_records
+from ingest.dump.parse import parse_set, to_records
+from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import Dump, Notice
 from ingest.errors import DumpError
 from tests.fuzz.outcome import Violation, require

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ingest.dump.parse import ParsedDump
+from ingest.dump.parsed import ParsedDump
 from ingest.errors import DumpError
 
 Outcome = tuple[str, ...]

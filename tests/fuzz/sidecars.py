@@ -15,7 +15,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from ingest.dump.parse import ParsedDump, parse_set
+from ingest.dump.parse import parse_set
+from ingest.dump.parsed import ParsedDump
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 from ingest.hlo.proto import read_proto

@@ -645,7 +645,7 @@ def test_a_failure_beside_a_dump_is_a_notice(
     def fail(*_: Any, **__: Any) -> Any:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ingest.staging.stage.read_sidecars", fail)
+    monkeypatch.setattr("ingest.staging.sidecars.read_sidecars", fail)
     write(tmp_path / "dumps", {f"x{PRIMARY}": TINY, "x.txt": b"HloModule x\n"})
     assert import_dumps([tmp_path / "dumps"], database, jobs=1).loaded == 1
     [(kind, message)] = rows(database, "SELECT kind, message FROM notices")

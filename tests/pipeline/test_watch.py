@@ -15,7 +15,7 @@ from typing import Unpack
 import duckdb
 import pytest
 
-import ingest.staging.stage
+import ingest.staging.outcome
 from ingest.database.import_lock import import_lock
 from ingest.dump.sets import Discovery, DumpSet, Member
 from ingest.errors import DatabaseLocked, SourceError, UsageError
@@ -208,11 +208,11 @@ def test_a_damaged_dump_is_rejected_once(dumps: Path, monkeypatch: pytest.Monkey
     target = dumps / SEEDS[0].name
     target.write_text(damaged)
     day = Day(dumps.parent, 400, {200: lambda: shutil.copy(SEEDS[0], target)})
-    monkeypatch.setattr(ingest.staging.stage, "RECENT_SECONDS", 3600)
+    monkeypatch.setattr(ingest.staging.outcome, "RECENT_SECONDS", 3600)
     watched = watch(dumps, day.database, pause=day.pause, clock=lambda: day.now, jobs=1)
     assert counts(next(watched)) == (0, 0, 1)
     assert day.now < PATIENCE_SECONDS
-    monkeypatch.setattr(ingest.staging.stage, "RECENT_SECONDS", 0)
+    monkeypatch.setattr(ingest.staging.outcome, "RECENT_SECONDS", 0)
     assert counts(next(watched)) == (0, 1, 0)
     assert day.now >= PATIENCE_SECONDS
     assert list(map(counts, watched)) == [(1, 0, 0)]

@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from ingest.dump.find import discover
-from ingest.dump.parse import parse_set
+from ingest.dump.parse import parse_set, text_files
 from ingest.dump.sets import DumpSet
-from ingest.staging import stage
+from ingest.staging import run_rows, stage
 from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.small_batch import write_small_batch
@@ -39,11 +39,11 @@ def staged(sets: list[DumpSet], part: Path, monkeypatch: pytest.MonkeyPatch, *, 
 
     def write(directory: str, batch: Any, runs: Any, files: Any) -> None:
         if few_rows:
-            more = {"runs": (stage._RUN_COLUMNS, runs), "run_files": (stage._FILE_COLUMNS, files)}
+            more = {"runs": (run_rows.RUN_COLUMNS, runs), "run_files": (run_rows.FILE_COLUMNS, files)}
             write_small_batch(directory, batch, more)
         else:
             write_tables(batch_tables(batch), directory)
-            stage.write_run_tables(directory, runs, files)
+            run_rows.write_run_tables(directory, runs, files)
 
     monkeypatch.setattr(stage, "_write", write)
     return stage_sets([Task(number, one) for number, one in enumerate(sets)], str(part))
@@ -113,7 +113,7 @@ def test_a_batch_gives_up_the_rows_that_are_arrow() -> None:
     """Workers hold the rows of a chunk as lists or as columns of Arrow, not as both."""
     batch = Batch()
     dump_set = next(one for one in discover([DATA]).sets if len(one.members) == 3)
-    batch.add(1, parse_set(stage.text_files(dump_set.paths())))
+    batch.add(1, parse_set(text_files(dump_set.paths())))
     for name, table in batch_tables(batch):
         assert len(table) == sum(rows for _, rows in batch.runs[name])
         assert not batch.rows[name]
