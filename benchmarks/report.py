@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.chart import Points, draw
 from benchmarks.data import CHECKOUT
 from benchmarks.table import table
 
@@ -58,6 +57,8 @@ def filled(text: str, results: dict[str, dict[str, Any]]) -> str:
 
 def chart(results: dict[str, dict[str, Any]]) -> str:
     """Draw the comparisons and the growth."""
+    from benchmarks.chart import Points, draw  # matplotlib takes 0.5 s, which the documents do without
+
     throughput = results["throughput"]
     groups: dict[str, dict[str, float]] = {}
     for row in throughput["rows"]:

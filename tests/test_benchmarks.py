@@ -67,25 +67,18 @@ def pattern() -> Pattern:
 
 @pytest.mark.parametrize("dump_set", patterns(), ids=lambda dump_set: dump_set.name)
 def test_a_scaled_dump_is_a_valid_multiple(dump_set: DumpSet, tmp_path: Path) -> None:
-    """It passes every check, has every record so many times, and shows the same features."""
+    """It passes every check, has every record so many times and the same features; parsing loses nothing."""
     pattern = read_pattern(dump_set.primary)
     copies = 3
     scale(pattern, copies, tmp_path)
     (primary,) = tmp_path.glob(f"*{PRIMARY}")
     scaled = parse_dump(primary)
+    files = {path.name.rpartition("optimizations")[2]: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(files.values()) == sorted(render(scaled).values())
     assert {name: count * copies for name, count in counts(pattern.dump).items()} == counts(scaled)
     assert (pattern.dump.features, pattern.dump.peak_time) == (scaled.features, scaled.peak_time)
     assert len({value.id for value in scaled.values}) == len(scaled.values)
     assert len({(value.instruction, value.shape_index) for value in scaled.values}) == len(scaled.values)
-
-
-@pytest.mark.parametrize("dump_set", patterns(), ids=lambda dump_set: dump_set.name)
-def test_a_scaled_dump_prints_back_to_its_bytes(dump_set: DumpSet, tmp_path: Path) -> None:
-    """Parsing loses nothing of it."""
-    scale(read_pattern(dump_set.primary), 2, tmp_path)
-    files = {path.name.rpartition("optimizations")[2]: path.read_bytes() for path in tmp_path.iterdir()}
-    rendered = render(parse_dump(next(tmp_path.glob(f"*{PRIMARY}"))))
-    assert sorted(files.values()) == sorted(rendered.values())
 
 
 def test_dumps_that_cannot_be_copied_are_refused() -> None:
@@ -123,27 +116,29 @@ def test_comparisons_find_the_records(
     assert 5 * len(pattern.dump.schedule or ()) + 8 == len(rows["schedule"])
 
 
-def test_the_plain_load_loads_every_row(pattern: Pattern, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def imported(pattern: Pattern, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of one scaled dump."""
+    folder = tmp_path_factory.mktemp("imported")
+    (folder / "dump").mkdir()
+    one_dump(pattern, 500_000, folder / "dump")
+    import_dumps([folder / "dump"], folder / "imported.duckdb", jobs=1)
+    return folder / "imported.duckdb"
+
+
+def test_the_plain_load_loads_every_row(imported: Path, tmp_path: Path) -> None:
     """What DuckDB is timed with is all that an import stores."""
-    (tmp_path / "dump").mkdir()
-    one_dump(pattern, 500_000, tmp_path / "dump")
-    database = tmp_path / "imported.duckdb"
-    import_dumps([tmp_path / "dump"], database, jobs=1)
-    exported = export_rows(database, tmp_path / "rows")
+    exported = export_rows(imported, tmp_path / "rows")
     for tuned in (False, True):
         assert load_rows(tmp_path / "rows", tmp_path / "loaded.duckdb", tuned=tuned) > 0
         assert exported == export_rows(tmp_path / "loaded.duckdb", tmp_path / "again")
 
 
-def test_columns_add_up_to_no_more_than_the_file(pattern: Pattern, tmp_path: Path) -> None:
+def test_columns_add_up_to_no_more_than_the_file(imported: Path) -> None:
     """Every table's columns are there, and their bytes fit into the file."""
-    (tmp_path / "dump").mkdir()
-    one_dump(pattern, 2_000_000, tmp_path / "dump")
-    database = tmp_path / "xbuf.duckdb"
-    import_dumps([tmp_path / "dump"], database, jobs=1)
-    costs = column_costs(database)
+    costs = column_costs(imported)
     assert ("values", "instruction_text", "ZSTD") in {(c.table, c.column, c.compression) for c in costs}
-    assert 0 < sum(cost.bytes for cost in costs) <= database.stat().st_size
+    assert 0 < sum(cost.bytes for cost in costs) <= imported.stat().st_size
 
 
 def test_memory_of_children_counts() -> None:
@@ -256,14 +251,18 @@ def test_results_are_kept_by_name(tmp_path: Path) -> None:
 
 
 def test_the_document_shows_the_results_as_measured() -> None:
-    """Tables and chart are those of the results file: `python -m benchmarks.report` writes them."""
+    """The tables are those of the results file: `python -m benchmarks.report` writes them."""
     results = read_results(RESULTS)
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
         assert filled(text, results) == text
         assert "-->\n<!-- end -->" not in text  # no mark that is not understood
-    # Places differ from one matplotlib to the next, labels do not; each bar is labelled with its seconds.
-    assert labels(chart(results)) == labels(CHART.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_the_chart_shows_the_results_as_measured() -> None:
+    """Places differ from one matplotlib to the next, labels do not; each bar is labelled with its seconds."""
+    assert labels(chart(read_results(RESULTS))) == labels(CHART.read_text(encoding="utf-8"))
 
 
 def labels(svg: str) -> list[str]:

@@ -28,7 +28,8 @@ print(len(submodules), len(first))
 """
 
 
-@pytest.mark.parametrize("names_first", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("names_first", [True, False])
 def test_a_public_name_is_the_same_after_every_submodule(names_first: bool) -> None:
     """In a fresh interpreter, whether the names or the submodules are imported first."""
     script = _EVERY_ORDER.replace("{names_first}", str(names_first))
@@ -37,6 +38,13 @@ def test_a_public_name_is_the_same_after_every_submodule(names_first: bool) -> N
     submodules, names = map(int, done.stdout.split())
     assert submodules > 50
     assert names == len(ingest.__all__)
+
+
+def test_every_public_name_is_what_it_is_called() -> None:
+    """From a module of the package, whichever was imported first in this process."""
+    for name in ingest.__all__:
+        found = getattr(ingest, name)
+        assert (found.__name__, found.__module__.split(".")[0]) == (name, "ingest")
 
 
 def test_no_public_name_is_a_submodule() -> None:

@@ -18,8 +18,6 @@ from ingest.cli.check import check
 from ingest.errors import ExitCode, UsageError
 from ingest.pipeline.importer import import_dumps
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 DUMPS = Path(__file__).parents[1] / "golden/dumps"
 SMALL, LARGE = str(DUMPS / "batch-8"), str(DUMPS / "batch-32")
 HOSTILE = "a<b>&\"'|`*_[x](https://e.invalid)]]>::error::%0A##[x],:\\"

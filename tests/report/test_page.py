@@ -33,8 +33,6 @@ from ingest.report.data import RunDetails, Texts, read_details
 from ingest.report.page import write_page
 from ingest.report.payload import pack_runs
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium")
 
@@ -308,6 +306,7 @@ def test_a_browser_shows_the_page(
     assert set(result["sorted"]) == {"ascending", "descending"}
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_browser_sees_hostile_names_as_text(largest: RunDetails, tmp_path: Path) -> None:
     """They run nothing, load nothing and end nothing: no dialog, no complaint of the policy."""
@@ -317,13 +316,17 @@ def test_a_browser_sees_hostile_names_as_text(largest: RunDetails, tmp_path: Pat
     assert result["pinned"].startswith("\"'/><script>alert(1)</script>")
 
 
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
 @needs_chromium
 def test_the_script_finds_the_peak_of_every_run(
-    demonstration: duckdb.DuckDBPyConnection, tmp_path: Path
+    demonstration: duckdb.DuckDBPyConnection, tmp_path: Path, step: int
 ) -> None:
     """From addresses and slots alone, by another way than the import: bytes, slot and whose they are."""
-    runs = demonstration.execute("SELECT run_id FROM runs WHERE has_ranges ORDER BY 1").fetchall()
-    details = [read_details(demonstration, run) for (run,) in runs]
+    runs = demonstration.execute(
+        'SELECT run_id FROM runs JOIN "values" USING (run_id) WHERE has_ranges GROUP BY 1'
+        " ORDER BY sum(padding_bytes) DESC NULLS LAST, 1"
+    ).fetchall()
+    details = [read_details(demonstration, run) for (run,) in runs[::step]]
     scripts = "".join((ASSETS / name).read_text() for name in ("data.js", "model.js", "charts.js"))
     steps = """
     result.ticks = [9 * 2 ** 27, -(2 ** 28), 2 ** 30, 1536, 10, 0].map(shortBytes);
@@ -351,6 +354,7 @@ def test_the_script_finds_the_peak_of_every_run(
         assert curve.live[at].tolist() == live
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Both curves, two arenas, and the difference as a table of rows that add up."""
@@ -405,6 +409,7 @@ def test_a_browser_compares_two_runs(demonstration: duckdb.DuckDBPyConnection, t
     assert min(result["ink"]) > 0.1
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_browser_shows_a_run_without_live_ranges(
     demonstration: duckdb.DuckDBPyConnection, tmp_path: Path
@@ -418,6 +423,7 @@ def test_a_browser_shows_a_run_without_live_ranges(
     assert result["rowcount"] == details.picture.buffers.size.size + 1
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_page_follows_the_systems_colors(largest: RunDetails, tmp_path: Path) -> None:
     """Dark where the system is; the charts are drawn on either."""

@@ -23,8 +23,6 @@ from ingest.report.layout import KINDS, kind_numbers, stack
 from ingest.report.picture import draw_png, draw_svg
 from ingest.report.raster import SHADES, arena_pixels, paletted_png
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 SVG = "{http://www.w3.org/2000/svg}"
 
 
