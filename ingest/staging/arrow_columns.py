@@ -8,12 +8,11 @@ columns: some 100 bytes a value.
 from __future__ import annotations
 
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future
-from concurrent.futures import wait as wait_for
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import cached_property
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +22,13 @@ from ingest.dump import features
 from ingest.dump.columns import Joined, Place, Text
 from ingest.dump.driver import measure_ranges
 from ingest.dump.grammar import LIMIT
-from ingest.dump.notices import note
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationsBefore, Facts
-from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.compare import Comparison
 from ingest.liveness.measure import Intervals
 from ingest.liveness.occupancy import NOT_RANGED
 from ingest.liveness.occupancy_columns import (
-    ABSENT,
     OccupancyColumns,
     PlacedColumns,
     color_peaks_of_many,
@@ -40,6 +36,8 @@ from ingest.liveness.occupancy_columns import (
 )
 from ingest.staging.batch import Batch
 from ingest.staging.columns import (
+    Numbers,
+    array_types,
     as_list,
     compact,
     joined,
@@ -50,7 +48,8 @@ from ingest.staging.columns import (
     starting,
     with_printed_index,
 )
-from ingest.staging.implied import Implied, implied_by_text
+from ingest.staging.implied import Implied, implied_again
+from ingest.staging.in_flight import InFlight
 from ingest.staging.memory import release_freed
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.pieces import (
@@ -58,7 +57,6 @@ from ingest.staging.pieces import (
     StagedPiece,
     Where,
     complete_allocations,
-    rest,
     stage_allocation_piece,
     stage_range_piece,
     stage_sequence_piece,
@@ -71,6 +69,8 @@ from ingest.staging.sidecars import Sidecars, Source, notices_of
 
 _ROWS_AT_ONCE: Final = 50_000
 """Live ranges, or values, whose rows are made and written together."""
+_NONE: Final = pa.table({})
+"""Values before they are sorted and when they are written, live ranges before they are joined."""
 
 
 class ArrowColumns:
@@ -98,16 +98,12 @@ class ArrowColumns:
         self._paths = paths
         self._allocation_facts = sidecars.allocation_facts()
         self._where = where
-        self._pool = pool
-        self._in_flight = in_flight
-        self._waiting: deque[tuple[Future[StagedPiece], Where]] = deque()
+        self._in_flight = InFlight(pool, in_flight)
         self._pieces = 0
-        self._comparison: Comparison | None = None
-        if sidecars.proto is not None:
-            self._comparison = Comparison(sidecars.proto)
+        self._comparison = None if sidecars.proto is None else Comparison(sidecars.proto)
         self._value_pieces: list[pa.Table] = []
-        self._values: pa.Table | None = None
-        self._ids: np.ndarray[Any, np.dtype[np.int64]] = np.empty(0, np.int64)
+        self._values: pa.Table = _NONE
+        self._ids: Numbers = np.empty(0, np.int64)
         self._range_pieces: list[pa.Table] = []
         self._parameters = array("q")
         self._with_digest = not sidecars.has_fingerprint
@@ -117,7 +113,7 @@ class ArrowColumns:
         """Of values that are written in another order than that of their ids."""
         self._colors = array("q")
         self._roles: list[str] = []
-        self._ranges: pa.Table | None = None
+        self._ranges: pa.Table = _NONE
         self._range_rows: pa.Array | None = None
 
     @property
@@ -128,7 +124,8 @@ class ArrowColumns:
     def scan_allocations(self, text: Text, at: Place, before: AllocationsBefore) -> None:
         """Have a piece scanned and its allocations written; keep its values."""
         where, with_headers = self._next(), self._comparison is not None
-        self._submit(
+        self._in_flight.submit(
+            self._take,
             where,
             stage_allocation_piece,
             text,
@@ -156,7 +153,6 @@ class ArrowColumns:
 
     def places(self, ids: Sequence[int]) -> Mapping[int, tuple[str, str, int]]:
         """Return where values are."""
-        assert self._values is not None  # they are sorted
         wanted = [id_ for id_ in ids if id_ < LIMIT]
         rows = [row for row in np.searchsorted(self._ids, wanted).tolist() if row < len(self._ids)]
         found = self._values.take(pa.array(rows, pa.int64()))
@@ -165,31 +161,29 @@ class ArrowColumns:
 
     def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
         """Return some rows of values."""
-        assert self._values is not None  # they are sorted
         return value_lines(self._values.slice(low, high - low)).rows
 
     def scan_used(self, text: Text, at: Place, low: int, high: int) -> None:
         """Have a piece scanned and its values, positions and uses written."""
-        assert self._values is not None  # they are sorted
         where, values = self._next(), compact(self._values.slice(low, high - low))
         sources = self._sources_of(values)
-        self._submit(where, stage_used_piece, text, at, values, sources, where, self._with_digest)
+        self._in_flight.submit(
+            self._take, where, stage_used_piece, text, at, values, sources, where, self._with_digest
+        )
 
     def scan_sequence(self, text: Text, at: Place, first: int) -> None:
         """Have a piece scanned and written."""
         where = self._next()
-        self._submit(where, stage_sequence_piece, text, at, first, where)
+        self._in_flight.submit(self._take, where, stage_sequence_piece, text, at, first, where)
 
     def scan_ranges(self, text: Text, at: Place, slots: int) -> None:
         """Have a piece scanned; keep its ranges."""
-        self._submit(self._where, stage_range_piece, text, at, slots)
+        self._in_flight.submit(self._take, self._where, stage_range_piece, text, at, slots)
 
     def join(self) -> Joined:
         """Find the value of each range; of the values little is kept."""
-        for _ in range(self._in_flight):
-            self._pool.submit(rest)
+        self._in_flight.rest()
         self._write_values_alone()
-        assert self._values is not None  # they are sorted
         # What is needed no more goes first: the join takes most memory.
         is_tuple = starting(self._values["shape"].combine_chunks(), "(")
         values = self._values.select(["allocation", "name", "index", "size", "offset", "shape"])
@@ -216,23 +210,21 @@ class ArrowColumns:
 
     def keys(self) -> Iterable[tuple[str, str]]:
         """Return instruction and index of each range."""
-        assert self._ranges is not None  # they are joined
         return zip(as_list(self._ranges["name"]), as_list(self._ranges["index"]), strict=True)
 
     def live_at(self, slot: int) -> Sequence[tuple[str, str]]:
         """Return the ranges that are live at a slot."""
-        assert self._ranges is not None  # they are joined
         starts, ends = self._ranges["start"].to_numpy(), self._ranges["end"].to_numpy()
         live = self._ranges.filter(pa.array((starts <= slot) & (ends >= slot)))
         return list(zip(as_list(live["name"]), as_list(live["index"]), strict=True))
 
     def wait(self) -> None:
         """Take what is awaited."""
-        self._take_until(0)
+        self._in_flight.wait(self._take)
 
     def abandon(self) -> None:
-        """Wait for what has begun: the folder is removed after an error, and nobody may write to it then."""
-        wait_for([future for future, _ in self._waiting if not future.cancel()])
+        """Wait for what has begun."""
+        self._in_flight.abandon()
 
     def write_rest(self) -> None:
         """Write what is known only at the end: live ranges with what they hold, and the small tables."""
@@ -245,7 +237,7 @@ class ArrowColumns:
         held = HeldInAllocations(self._occupancies(), self._types, self._sidecars.declared_donations())
         complete_allocations(self._where.directory, held)
         self._write_ranges()
-        self._values = None
+        self._values = _NONE
         if self._comparison is not None:
             dump.notices += notices_of(self._comparison, self._paths["proto"])
         batch.add_reuse(run_no, [(line.header, line) for line in dump.reuse])
@@ -257,7 +249,6 @@ class ArrowColumns:
 
     def _write_values_alone(self) -> None:
         """Write the rows of `values` of a dump that prints no positions and uses."""
-        assert self._values is not None  # they are sorted
         dump = self._dump
         if dump.features & {features.USED_VALUES, features.EMBEDDED_VALUES}:
             return
@@ -271,30 +262,11 @@ class ArrowColumns:
 
     @cached_property
     def _implied(self) -> Implied | None:
-        """What the module implies; None where there is none of this dump, or it cannot be derived.
-
-        It is read again: only few large dumps need it, and which is known when their text was read.
-        """
-        comparison, values = self._comparison, self._values
-        if comparison is None:
-            if self._sidecars.text is None or values is None:
-                return None
-            from ingest.hlo.text import read_hlo_text  # 15 ms
-
-            file = self._paths["hlo"]
-            starts = range(0, len(values), _ROWS_AT_ONCE)
-            pieces = (value_lines(values.slice(start, _ROWS_AT_ONCE))[0] for start in starts)
-            lines = (line for piece in pieces for line in piece)
-            return implied_by_text(read_hlo_text(file, with_links=True), lines, self._dump, file)
-        comparison.finish()
-        if comparison.count:
-            return None
-        from ingest.hlo.proto import read_proto  # 50 ms, with protobuf
-
-        proto = read_proto(self._paths["proto"], derive_lifetimes=True)
-        if proto.lifetimes is None:
-            note(self._dump.notices, proto.problems[-1:])
-        return Implied.by_proto(proto)
+        starts = range(0, len(self._values), _ROWS_AT_ONCE)
+        pieces = (value_lines(self._values.slice(start, _ROWS_AT_ONCE)).rows for start in starts)
+        return implied_again(
+            self._dump, self._sidecars, self._comparison, chain.from_iterable(pieces), self._paths
+        )
 
     def add_implied(self) -> None:
         """Add schedule and live ranges of a dump that does not print them."""
@@ -302,7 +274,6 @@ class ArrowColumns:
         if dump.ranges_from or self._implied is None or self._implied.schedule is None:
             return
         schedule, ranges = self._implied.schedule, self._implied.ranges
-        assert self._values is not None  # they are sorted
         dump.schedule_length = len(schedule)
         for start in range(0, len(schedule), _ROWS_AT_ONCE):
             where, batch = self._next(), Batch()
@@ -325,7 +296,6 @@ class ArrowColumns:
     def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that alone is given up."""
         dump, values = self._dump, self._values
-        assert values is not None  # they are sorted
         last_slots = self._slots("end")
         if self._with_digest:
             self._add_digest(self._slots("start"), last_slots)
@@ -336,41 +306,28 @@ class ArrowColumns:
         dump.intervals = None
         return found
 
-    def _slots(self, which: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _slots(self, which: str) -> Numbers:
         """Return the first or the last slots of the values, `NOT_RANGED` where they are not known."""
         slots = np.full(len(self._ids), NOT_RANGED)
-        if self._range_rows is not None and self._ranges is not None:
+        if self._range_rows is not None:
             is_present = pc.is_valid(self._range_rows).to_numpy(zero_copy_only=False)
             slots[self._range_rows.drop_null().to_numpy()] = self._ranges[which].to_numpy()[is_present]
         return slots
 
-    def _add_digest(
-        self, starts: np.ndarray[Any, np.dtype[np.int64]], ends: np.ndarray[Any, np.dtype[np.int64]]
-    ) -> None:
+    def _add_digest(self, starts: Numbers, ends: Numbers) -> None:
         if self._printed_ids:
             rows = np.searchsorted(self._ids, np.asarray(self._printed_ids, np.int64))
             starts, ends = starts[rows], ends[rows]
         self._dump.digest = signed(placed_many(self._prints, starts, ends) + self._print)
 
-    def _types(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _types(self, ids: Numbers) -> Numbers:
         """Return numbers for element type and dimensions of values, `ABSENT` for what is no array."""
-        assert self._values is not None  # they are sorted
         rows = pa.array(np.searchsorted(self._ids, ids))
-        shapes = self._values["shape"].combine_chunks().take(rows)
-        numbers: dict[object, int] = {}
-        parsed = [parse_shape(text) for text in shapes.dictionary.to_pylist()]
-        codes = [
-            ABSENT
-            if shape.dimensions is None
-            else numbers.setdefault((shape.dtype, shape.dimensions), len(numbers))
-            for shape in parsed
-        ]
-        found: np.ndarray[Any, np.dtype[np.int64]] = np.array(codes, np.int64)[shapes.indices.to_numpy()]
-        return found
+        return array_types(self._values["shape"].combine_chunks().take(rows))
 
     def _write_ranges(self) -> None:
         dump, table, rows, values = self._dump, self._ranges, self._range_rows, self._values
-        if dump.liveness is None or table is None or rows is None or values is None:
+        if dump.liveness is None or rows is None:
             return
         ids = pa.array(self._ids)
         within = np.array(self._roles, object)
@@ -413,18 +370,6 @@ class ArrowColumns:
         """Return where the next piece is written."""
         self._pieces += 1
         return self._where._replace(suffix=f"-{self._pieces:05d}")
-
-    def _submit(self, where: Where, scan: Callable[..., StagedPiece], *arguments: Any) -> None:
-        self._waiting.append((self._pool.submit(scan, *arguments), where))
-        self._take_until(self._in_flight)
-
-    def _take_until(self, left: int) -> None:
-        """Take pieces in order until no more than so many are awaited."""
-        while len(self._waiting) > left:
-            future, where = self._waiting[0]
-            piece = future.result()
-            self._waiting.popleft()
-            self._take(piece, where)
 
     def _take(self, piece: StagedPiece, where: Where) -> None:
         self.rows += piece.rows

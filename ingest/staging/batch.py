@@ -9,8 +9,7 @@ where the database has `run_id`.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final
@@ -22,17 +21,14 @@ from ingest.dump.entry import layout_digest
 from ingest.dump.headers import Header
 from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
-from ingest.dump.parsed import ParsedDump
-from ingest.dump.records import Notice, role_within
-from ingest.dump.shapes import parse_shape
+from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
-from ingest.liveness.donations import NO_DONATION, Donation, Held, donations
-from ingest.liveness.measure import NOT_LIVE
-from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
-from ingest.staging.peak_list import PeakMatch, PeakMatcher
-from ingest.staging.program_digest import Prints, placed, signed
-from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
+from ingest.liveness.donations import NO_DONATION, Donation
+from ingest.liveness.occupancy import Occupancy
+from ingest.staging.peak_list import PeakMatch
+from ingest.staging.program_digest import Prints
+from ingest.staging.sidecars import Sidecars, Source
 
 COLUMNS: Final = {
     table.name: types_of(table.name, "row") for table in TABLES.values() if table.rows == "dump"
@@ -63,6 +59,7 @@ class Batch:
         position_counts: (ids of values, rows of each in `positions`) of each run.
         use_counts: the same of `uses`.
         size: rows collected.
+        prints: what rows count in the digests of their dumps.
     """
 
     def __init__(self) -> None:
@@ -79,45 +76,7 @@ class Batch:
         self.position_counts: list[tuple[list[int], list[int]]] = []
         self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
-        self._types: dict[str, object] = {}
-        self._prints = Prints()
-
-    def add(self, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
-        """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
-        starts, ends = _slots(dump)
-        parameters = _parameters(dump, sidecars.sources)
-        held = _occupancies(dump, parameters, ends)
-        donated = donations(self._held(dump, held, sidecars.declared_donations()))
-        self.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
-        if dump.intervals is not None and dump.liveness is not None:
-            colors = [header.attributes.color for header in dump.headers]
-            self.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
-        self.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
-        self.add_values(
-            run_no,
-            dump.values,
-            dump.ids,
-            dump.allocation_of,
-            dump.offsets,
-            dump.sizes,
-            dump.used,
-            sidecars.sources,
-        )
-        if not sidecars.has_fingerprint:
-            prints = self.value_prints(dump.values, dump.used, sidecars.sources)
-            dump.digest = signed(placed(prints, starts, ends) + self.allocation_prints(dump.headers))
-        self.add_sidecars(run_no, sidecars)
-        if dump.schedule is not None:
-            self.add_schedule(run_no, 0, dump.schedule)
-        if dump.ranges and dump.liveness is not None:
-            ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
-            columns = tuple(zip(*dump.ranges, strict=True))
-            shares = [_spread(column, ids) for column in dump.liveness.shares()]
-            match = PeakMatcher(dump.peak).match(*columns)
-            self.add_ranges(run_no, ids, columns, match, shares, _sizes_and_roles(dump, parameters))
-        if dump.tree is not None:
-            self.add_tree(run_no, dump.tree)
-        self.add_notices(run_no, dump.notices)
+        self.prints = Prints()
 
     def add_allocations(
         self,
@@ -225,12 +184,8 @@ class Batch:
             stated = (source and source.opcode for source in map(sources.get, names))
             opcodes = [one or other for one, other in zip(opcodes, stated, strict=True)]
         if used is None:
-            return self._prints.of_values(names, indices, shapes, opcodes)
-        return self._prints.of_values(names, indices, shapes, opcodes, used.uses, used.use_counts)
-
-    def allocation_prints(self, headers: Sequence[Header]) -> int:
-        """Return what allocations count in the digest of their dump."""
-        return self._prints.of_allocations(headers)
+            return self.prints.of_values(names, indices, shapes, opcodes)
+        return self.prints.of_values(names, indices, shapes, opcodes, used.uses, used.use_counts)
 
     def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
         """Add what HLO text and protobuf state."""
@@ -352,34 +307,6 @@ class Batch:
         ]
         self._extend("notices", run_no, rows)
 
-    def _held(
-        self, dump: ParsedDump, held: Sequence[Occupancy], declared: Mapping[tuple[int, str], str]
-    ) -> Iterator[Held]:
-        """Yield the allocations that hold an array which is a parameter or leaves."""
-        for header in dump.headers:
-            flags = header.attributes
-            number = flags.parameter_number
-            if number is None and not flags.maybe_live_out:
-                continue
-            holds = held[header.allocation]
-            value = holds.live_out_value_id if number is None else holds.parameter_value_id
-            if value is None:
-                continue
-            type_ = self._type(dump.values[bisect_left(dump.ids, value)][7])
-            if type_ is None:
-                continue
-            kind = None if number is None else declared.get((number, flags.parameter_shape_index or ""))
-            yield Held(
-                header.allocation, header.size, flags.color, number, flags.maybe_live_out, kind, value, type_
-            )
-
-    def _type(self, text: str) -> object:
-        """Return element type and dimensions of a shape; None where it is no array."""
-        if text not in self._types:
-            shape = parse_shape(text)
-            self._types[text] = None if shape.dimensions is None else (shape.dtype, shape.dimensions)
-        return self._types[text]
-
     def _text_number(self, raw: str) -> int | None:
         text = instruction_text(raw)
         if text is None:
@@ -399,69 +326,6 @@ class Batch:
         if rows:
             self.runs[name].append((run_no, rows))
             self.size += rows
-
-
-def parameter_ids(
-    ids: Sequence[int], names: Iterable[str], used: UsedScan | None, sources: Mapping[str, Source]
-) -> list[int]:
-    """Return the ids of the values that a parameter instruction defines.
-
-    Its text says so, or the HLO module where no text is printed (as for column `opcode`).
-    """
-    texts = [""] * len(ids) if used is None else used.texts
-    found = []
-    for id_, name, text in zip(ids, names, texts, strict=True):
-        if text:
-            at = text.find(" parameter(")
-            is_parameter = at >= 0 and text.find('"', 0, at) < 0  # not in the metadata of another one
-        else:
-            source = sources.get(name)
-            is_parameter = source is not None and source.opcode == "parameter"
-        if is_parameter:
-            found.append(id_)
-    return found
-
-
-def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
-    """Return the first and the last slot of each value, `NOT_RANGED` where they are not known."""
-    starts, ends = [NOT_RANGED] * len(dump.ids), [NOT_RANGED] * len(dump.ids)
-    for row, (_, _, start, end) in zip(dump.range_values, dump.ranges or (), strict=True):
-        if row >= 0:
-            starts[row], ends[row] = start, end
-    return starts, ends
-
-
-def _parameters(dump: ParsedDump, sources: Mapping[str, Source]) -> set[int]:
-    names = [name for _, name, _, _, _, _, _, _ in dump.values]
-    return set(parameter_ids(dump.ids, names, dump.used, sources))
-
-
-def _sizes_and_roles(
-    dump: ParsedDump, parameters: Collection[int]
-) -> tuple[list[int | None], list[str | None]]:
-    """Return size and role of the value of each live range, None without one."""
-    flags = (header.attributes for header in dump.headers)
-    within = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
-    sizes: list[int | None] = [None if row < 0 else dump.sizes[row] for row in dump.range_values]
-    roles = [
-        None if row < 0 else "parameter" if dump.ids[row] in parameters else within[dump.allocation_of[row]]
-        for row in dump.range_values
-    ]
-    return sizes, roles
-
-
-def _occupancies(dump: ParsedDump, parameters: Collection[int], ends: Sequence[int]) -> list[Occupancy]:
-    placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, parameters)
-    return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
-
-
-def _spread(column: Sequence[int], ids: Sequence[int | None]) -> list[int | None]:
-    """Put the cells of a column, one for each range with a value, at their ranges."""
-    cells: list[int | None] = [None if cell == NOT_LIVE else cell for cell in column]
-    if None in ids:
-        present = iter(cells)
-        return [None if id_ is None else next(present) for id_ in ids]
-    return cells
 
 
 def _percent(text: str) -> float | None:

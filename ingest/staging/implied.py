@@ -23,9 +23,11 @@ from ingest.hlo.budget import Budget
 
 if TYPE_CHECKING:
     from ingest.hlo.assignment import DerivedLifetimes, HloProto, ProtoPosition
+    from ingest.hlo.compare import Comparison
     from ingest.hlo.records import HloText
+    from ingest.staging.sidecars import Sidecars
 
-__all__ = ["Implied", "add_implied", "implied_by_text"]
+__all__ = ["Implied", "add_implied", "implied_again", "implied_by_text"]
 
 _NO_TEXT = ("",) * 8
 """The block of a value of which nothing is printed."""
@@ -118,6 +120,42 @@ def implied_by_text(
         )
         note(dump.notices, [Notice(file, None, "approximate", message)])
     return Implied(found.positions, found.lifetimes, "hlo" if is_exact else "approximate")
+
+
+def implied_again(
+    dump: ParsedDump,
+    sidecars: Sidecars,
+    comparison: Comparison | None,
+    lines: Iterable[tuple[Any, ...]],
+    paths: Mapping[str, str],
+) -> Implied | None:
+    """Return what the module of a large dump implies; None where it is of another one, or cannot be derived.
+
+    It is read again: only few large dumps need it, and which is known when their text was read.
+
+    Args:
+        dump: takes the notices.
+        sidecars: as they were read, without links and lifetimes.
+        comparison: of the protobuf, if any, with all values.
+        lines: the values, as `ValueLine`.
+        paths: where the members lie, by role.
+    """
+    if comparison is None:
+        if sidecars.text is None:
+            return None
+        from ingest.hlo.text import read_hlo_text  # 15 ms
+
+        file = paths["hlo"]
+        return implied_by_text(read_hlo_text(file, with_links=True), lines, dump, file)
+    comparison.finish()
+    if comparison.count:
+        return None
+    from ingest.hlo.proto import read_proto  # 50 ms, with protobuf
+
+    proto = read_proto(paths["proto"], derive_lifetimes=True)
+    if proto.lifetimes is None:
+        note(dump.notices, proto.problems[-1:])
+    return Implied.by_proto(proto)
 
 
 def add_implied(dump: ParsedDump, implied: Implied, file: str) -> None:

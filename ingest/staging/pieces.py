@@ -37,12 +37,11 @@ from ingest.liveness.donation_columns import HeldColumns, fitting_values
 from ingest.liveness.donations import status_of
 from ingest.liveness.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.staging.arrow_rows import batch_tables, write_tables
-from ingest.staging.batch import Batch, parameter_ids
-from ingest.staging.columns import as_list
+from ingest.staging.batch import Batch
+from ingest.staging.columns import Numbers, as_list
+from ingest.staging.dump_rows import parameter_ids
 from ingest.staging.memory import release_freed
 from ingest.staging.sidecars import Source
-
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Where(NamedTuple):
@@ -113,7 +112,7 @@ def stage_allocation_piece(
     colors = array("q", (one.color for one in flags))
     roles = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
     headers = piece.headers if keeps_headers else ()
-    print_ = batch.allocation_prints(piece.headers) if with_digest else 0
+    print_ = batch.prints.of_allocations(piece.headers) if with_digest else 0
     return StagedPiece(piece.facts, rows, _value_table(piece), piece.used, colors, roles, headers, print_)
 
 

@@ -22,6 +22,7 @@ from ingest.dump.sets import DumpSet
 from ingest.errors import DumpError, SourceError
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
+from ingest.staging.dump_rows import add_dump
 from ingest.staging.fetch import fetched
 from ingest.staging.implied import Implied, add_implied, implied_by_text
 from ingest.staging.lone_text import add_lone_texts
@@ -109,7 +110,7 @@ def _stage_together(tasks: Sequence[Task], part: str, result: Staged) -> list[Ta
             dump, sidecars = parsed
             if is_recorded(task, dump, result):
                 continue
-            batch.add(task.run_no, dump, sidecars)
+            add_dump(batch, task.run_no, dump, sidecars)
             runs.append(run_row(task, dump))
             files += file_rows(task, dump.sha256)
     if runs:

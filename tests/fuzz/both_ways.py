@@ -20,9 +20,10 @@ from ingest.dump import driver
 from ingest.dump.content import BlockReader
 from ingest.dump.parse import parse_set
 from ingest.errors import DumpError
-from ingest.staging import arrow_columns, pieces
+from ingest.staging import arrow_columns, in_flight, pieces
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
+from ingest.staging.dump_rows import add_dump
 from ingest.staging.large import InThisProcess, parse_in_pieces
 from ingest.staging.outcome import reject
 from ingest.staging.pieces import HeldInAllocations, Where, completed
@@ -86,7 +87,7 @@ def _result(stage: Callable[[list[dict[str, pa.Table]]], tuple[Any, ...]]) -> Re
 def _stage_whole(task: Task, paths: Mapping[str, str], tables: list[dict[str, pa.Table]]) -> tuple[Any, ...]:
     dump = parse_set(paths)
     batch = Batch()
-    batch.add(0, dump)
+    add_dump(batch, 0, dump)
     tables.append(dict(batch_tables(batch)))
     return run_row(task, dump)
 
@@ -118,7 +119,7 @@ def _kept(tables: list[dict[str, pa.Table]]) -> Iterator[None]:
         patch.object(pieces, "write_tables", keep),
         patch.object(arrow_columns, "complete_allocations", complete),
         # Giving memory back takes longer than all else.
-        patch.object(arrow_columns, "rest", _nothing),
+        patch.object(in_flight, "rest", _nothing),
         patch.object(arrow_columns, "release_freed", _nothing),
     ):
         yield

@@ -23,6 +23,7 @@ from ingest.hlo.proto import read_proto
 from ingest.hlo.text_module import PlacedValue, derive_of_text
 from ingest.staging.arrow_rows import batch_tables
 from ingest.staging.batch import Batch
+from ingest.staging.dump_rows import add_dump
 from ingest.staging.sidecars import (
     NO_SIDECARS,
     ROLES,
@@ -196,7 +197,7 @@ def _dump_alone(files: Mapping[str, str], texts: Mapping[str, bytes]) -> tuple[P
 def _rows(dump: ParsedDump, found: Sidecars) -> Rows:
     """Return the rows of a set by table, without what siblings may add to those of the dump."""
     batch = Batch()
-    batch.add(0, dump, found)
+    add_dump(batch, 0, dump, found)
     return {
         name: table.select([one for one in table.column_names if one not in _TOLD.get(name, ())])
         for name, table in batch_tables(batch)

@@ -21,7 +21,7 @@ from ingest.liveness.occupancy_columns import (
     color_peaks_of_many,
     occupancy_columns,
 )
-from ingest.staging.batch import parameter_ids
+from ingest.staging.dump_rows import parameter_ids
 from ingest.staging.sidecars import Source
 from tests.support.live_bytes import union_at
 

@@ -14,6 +14,7 @@ from ingest.dump.sets import DumpSet
 from ingest.staging import run_rows, stage
 from ingest.staging.arrow_rows import TYPES, batch_tables, write_tables
 from ingest.staging.batch import COLUMNS, Batch
+from ingest.staging.dump_rows import add_dump
 from ingest.staging.small_batch import write_small_batch
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Staged, Task
@@ -113,7 +114,7 @@ def test_a_batch_gives_up_the_rows_that_are_arrow() -> None:
     """Workers hold the rows of a chunk as lists or as columns of Arrow, not as both."""
     batch = Batch()
     dump_set = next(one for one in discover([DATA]).sets if len(one.members) == 3)
-    batch.add(1, parse_set(text_files(dump_set.paths())))
+    add_dump(batch, 1, parse_set(text_files(dump_set.paths())))
     for name, table in batch_tables(batch):
         assert len(table) == sum(rows for _, rows in batch.runs[name])
         assert not batch.rows[name]

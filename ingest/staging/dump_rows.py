@@ -1,0 +1,154 @@
+"""The rows of one dump that was parsed whole: what its text says, and what follows of all its values.
+
+A large dump never is whole in memory: `ingest.staging.arrow_columns` finds the same over Arrow columns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from ingest.dump.parsed import ParsedDump
+from ingest.dump.records import role_within
+from ingest.dump.shapes import parse_shape
+from ingest.dump.used_values import UsedScan
+from ingest.liveness.donations import Held, donations
+from ingest.liveness.measure import NOT_LIVE
+from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.staging.batch import Batch
+from ingest.staging.peak_list import PeakMatcher
+from ingest.staging.program_digest import placed, signed
+from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
+
+__all__ = ["add_dump", "parameter_ids"]
+
+
+def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
+    """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
+    starts, ends = _slots(dump)
+    parameters = _parameters(dump, sidecars.sources)
+    held = _occupancies(dump, parameters, ends)
+    donated = donations(_held(dump, held, sidecars.declared_donations()))
+    batch.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
+    if dump.intervals is not None and dump.liveness is not None:
+        colors = [header.attributes.color for header in dump.headers]
+        batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
+    batch.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
+    batch.add_values(
+        run_no,
+        dump.values,
+        dump.ids,
+        dump.allocation_of,
+        dump.offsets,
+        dump.sizes,
+        dump.used,
+        sidecars.sources,
+    )
+    if not sidecars.has_fingerprint:
+        prints = batch.value_prints(dump.values, dump.used, sidecars.sources)
+        dump.digest = signed(placed(prints, starts, ends) + batch.prints.of_allocations(dump.headers))
+    batch.add_sidecars(run_no, sidecars)
+    if dump.schedule is not None:
+        batch.add_schedule(run_no, 0, dump.schedule)
+    if dump.ranges and dump.liveness is not None:
+        ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
+        columns = tuple(zip(*dump.ranges, strict=True))
+        shares = [_spread(column, ids) for column in dump.liveness.shares()]
+        match = PeakMatcher(dump.peak).match(*columns)
+        batch.add_ranges(run_no, ids, columns, match, shares, _sizes_and_roles(dump, parameters))
+    if dump.tree is not None:
+        batch.add_tree(run_no, dump.tree)
+    batch.add_notices(run_no, dump.notices)
+
+
+def parameter_ids(
+    ids: Sequence[int], names: Iterable[str], used: UsedScan | None, sources: Mapping[str, Source]
+) -> list[int]:
+    """Return the ids of the values that a parameter instruction defines.
+
+    Its text says so, or the HLO module where no text is printed (as for column `opcode`).
+    """
+    texts = [""] * len(ids) if used is None else used.texts
+    found = []
+    for id_, name, text in zip(ids, names, texts, strict=True):
+        if text:
+            at = text.find(" parameter(")
+            is_parameter = at >= 0 and text.find('"', 0, at) < 0  # not in the metadata of another one
+        else:
+            source = sources.get(name)
+            is_parameter = source is not None and source.opcode == "parameter"
+        if is_parameter:
+            found.append(id_)
+    return found
+
+
+def _held(
+    dump: ParsedDump, held: Sequence[Occupancy], declared: Mapping[tuple[int, str], str]
+) -> Iterator[Held]:
+    """Yield the allocations that hold an array which is a parameter or leaves."""
+    for header in dump.headers:
+        flags = header.attributes
+        number = flags.parameter_number
+        if number is None and not flags.maybe_live_out:
+            continue
+        holds = held[header.allocation]
+        value = holds.live_out_value_id if number is None else holds.parameter_value_id
+        if value is None:
+            continue
+        type_ = _array_type(dump.values[bisect_left(dump.ids, value)][7])
+        if type_ is None:
+            continue
+        kind = None if number is None else declared.get((number, flags.parameter_shape_index or ""))
+        yield Held(
+            header.allocation, header.size, flags.color, number, flags.maybe_live_out, kind, value, type_
+        )
+
+
+@lru_cache(maxsize=4096)
+def _array_type(text: str) -> object:
+    """Return element type and dimensions of a shape; None where it is no array."""
+    shape = parse_shape(text)
+    return None if shape.dimensions is None else (shape.dtype, shape.dimensions)
+
+
+def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
+    """Return the first and the last slot of each value, `NOT_RANGED` where they are not known."""
+    starts, ends = [NOT_RANGED] * len(dump.ids), [NOT_RANGED] * len(dump.ids)
+    for row, (_, _, start, end) in zip(dump.range_values, dump.ranges or (), strict=True):
+        if row >= 0:
+            starts[row], ends[row] = start, end
+    return starts, ends
+
+
+def _parameters(dump: ParsedDump, sources: Mapping[str, Source]) -> set[int]:
+    names = [name for _, name, _, _, _, _, _, _ in dump.values]
+    return set(parameter_ids(dump.ids, names, dump.used, sources))
+
+
+def _sizes_and_roles(
+    dump: ParsedDump, parameters: Collection[int]
+) -> tuple[list[int | None], list[str | None]]:
+    """Return size and role of the value of each live range, None without one."""
+    flags = (header.attributes for header in dump.headers)
+    within = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
+    sizes: list[int | None] = [None if row < 0 else dump.sizes[row] for row in dump.range_values]
+    roles = [
+        None if row < 0 else "parameter" if dump.ids[row] in parameters else within[dump.allocation_of[row]]
+        for row in dump.range_values
+    ]
+    return sizes, roles
+
+
+def _occupancies(dump: ParsedDump, parameters: Collection[int], ends: Sequence[int]) -> list[Occupancy]:
+    placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, parameters)
+    return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
+
+
+def _spread(column: Sequence[int], ids: Sequence[int | None]) -> list[int | None]:
+    """Put the cells of a column, one for each range with a value, at their ranges."""
+    cells: list[int | None] = [None if cell == NOT_LIVE else cell for cell in column]
+    if None in ids:
+        present = iter(cells)
+        return [None if id_ is None else next(present) for id_ in ids]
+    return cells
