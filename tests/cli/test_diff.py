@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import duckdb
@@ -13,6 +13,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from ingest.cli.xbuf import xbuf
+from ingest.compare.comparison import Comparison, compare
 from ingest.errors import UsageError
 from ingest.query.cells import display_width
 from ingest.query.references import resolve, resolve_one
@@ -20,11 +21,30 @@ from tests.support.query_databases import GOLDEN
 
 SMALL, LARGE = str(GOLDEN / "dumps/batch-8"), str(GOLDEN / "dumps/batch-32")
 Run = Callable[..., Result]
+Compare = Callable[[duckdb.DuckDBPyConnection, Sequence[int], Sequence[int]], Comparison]
+
+
+@pytest.fixture(scope="module")
+def compare_once() -> Compare:
+    """Compare the same runs of the same database once: it takes most of the time of `xbuf diff`."""
+    made: dict[tuple[object, ...], Comparison] = {}
+
+    def compare_(
+        connection: duckdb.DuckDBPyConnection, before: Sequence[int], after: Sequence[int]
+    ) -> Comparison:
+        files = connection.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
+        runs = (*files, tuple(before), tuple(after))
+        if runs not in made:
+            made[runs] = compare(connection, before, after)
+        return made[runs]
+
+    return compare_
 
 
 @pytest.fixture
-def xbuf_(own_demonstration: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def xbuf_(own_demonstration: Path, compare_once: Compare, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run `xbuf ...` on the demonstration, 80 columns wide."""
+    monkeypatch.setattr("ingest.compare.comparison.compare", compare_once)
     monkeypatch.setenv("XBUF_DB", str(own_demonstration))
     monkeypatch.setenv("COLUMNS", "80")
 

@@ -16,10 +16,11 @@ from click.testing import CliRunner, Result
 from ingest.cli.ingest import ingest
 from ingest.cli.xbuf import xbuf
 from ingest.compare.trend import Point, as_svg, jump, read_trend
-from ingest.database.connect import open_database
+from ingest.database.connect import create, open_database
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.labels import Labelling, lacking_labels
+from ingest.version import VERSION
 from tests.support.query_databases import GOLDEN
 
 Run = Callable[..., Result]
@@ -44,6 +45,22 @@ def run(database: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
         return CliRunner().invoke(command, list(words[1:]), standalone_mode=False)
 
     return run_
+
+
+@pytest.fixture(scope="module")
+def _loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("loaded")
+    for place, batch in BATCHES.items():
+        shutil.copytree(GOLDEN / "dumps" / batch, folder / place)
+    create(folder / "xbuf.duckdb", queries_of=VERSION)
+    import_dumps([folder], folder / "xbuf.duckdb", jobs=1)
+    return folder / "xbuf.duckdb"
+
+
+@pytest.fixture
+def loaded(_loaded: Path, database: Path) -> Path:
+    """The database of `run`, into which these dumps were loaded without labels."""
+    return Path(shutil.copy(_loaded, database))
 
 
 def labels(database: Path) -> list[str]:
@@ -131,23 +148,22 @@ def test_a_wrong_pattern_is_refused(run: Run, dumps: Path, pattern: str, said: s
     assert said in str(run("ingest", str(dumps), "--label-from", pattern).exception)
 
 
-def test_runs_are_labelled_later(run: Run, database: Path, dumps: Path) -> None:
+def test_runs_are_labelled_later(run: Run, loaded: Path) -> None:
     """By references; a key has one value, and can be taken off."""
-    run("ingest", str(dumps), "--jobs", "1")
     assert run("xbuf", "label", "night-1/rank0", "night-1/rank1", "jax=1", "job=a").stdout.startswith(
         "2 runs, 4 "
     )
     assert run("xbuf", "label", "night-1/rank1", "jax=2").stdout.startswith("1 run, 1 ")
-    assert labels(database) == [
+    assert labels(loaded) == [
         "night-1/rank0: jax=1", "night-1/rank0: job=a", "night-1/rank1: jax=2", "night-1/rank1: job=a",
     ]  # fmt: skip
     assert run("xbuf", "label", "latest", "--remove", "job").stdout.startswith("3 runs, 2 ")
-    assert labels(database) == ["night-1/rank0: jax=1", "night-1/rank1: jax=2"]
+    assert labels(loaded) == ["night-1/rank0: jax=1", "night-1/rank1: jax=2"]
 
 
-def test_label_wants_runs_and_something_to_change(run: Run, dumps: Path) -> None:
+@pytest.mark.usefixtures("loaded")
+def test_label_wants_runs_and_something_to_change(run: Run) -> None:
     """Neither a label alone nor runs alone do anything."""
-    run("ingest", str(dumps), "--jobs", "1")
     for words in ("jax=1", "latest"):
         assert isinstance(run("xbuf", "label", words).exception, UsageError)
 

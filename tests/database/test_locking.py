@@ -227,6 +227,7 @@ def test_nothing_new_does_not_copy_the_database(site: Site, open_shell: Callable
     assert site.statuses() == [("ok", 2), ("ok", 0), ("ok", 0)]
 
 
+@pytest.mark.slow
 def test_imports_without_news_leave_one_file(site: Site, open_shell: Callable[..., Shell]) -> None:
     """Beside a reader that stays they are folded; all are in the history; the next load records each once."""
     bad = site.dumps / "bad-buffer-assignment.txt"
@@ -602,6 +603,7 @@ def test_nothing_new_beside_a_writer_is_no_failure(site: Site, open_shell: Calla
     assert site.told(WaitingForLock) == []
 
 
+@pytest.mark.slow
 def test_an_unknown_past_is_read_again_and_not_loaded_twice(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
@@ -843,6 +845,7 @@ def test_a_snapshot_is_read_only_and_follows_the_umask(
         os.umask(before)
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_is_up_to_date_is_left(site: Site, tmp_path: Path) -> None:
     """An import that found nothing does not copy the database for its own row in imports."""
     team = tmp_path / "team.duckdb"

@@ -115,6 +115,7 @@ def test_a_file_that_may_not_be_read_is_rejected_at_once(
     assert "Permission denied" in summary.rejects[0].message
 
 
+@pytest.mark.slow
 def test_a_search_without_result_says_what_it_looked_for(tmp_path: Path) -> None:
     """Names, the switches that write them, and the exit code that --fail-if-empty asks for."""
     write(tmp_path / "dumps" / "readme.md", b"text")

@@ -35,7 +35,7 @@ def parts(data: bytes) -> dict[int, bytes]:
     [
         pytest.param("proto", False, marks=pytest.mark.slow),
         ("module.bin", True),
-        ("module_0001.jit_f.bin", False),
+        pytest.param("module_0001.jit_f.bin", False, marks=pytest.mark.slow),
         pytest.param("a.txt", False, marks=pytest.mark.slow),
         pytest.param("a.txt", True, marks=pytest.mark.slow),
     ],

@@ -205,6 +205,7 @@ def test_what_is_kept_of_profiles_is_no_truth(
     assert decompressed == {path.name: 2 * size}
 
 
+@pytest.mark.slow
 def test_a_profile_that_changed_is_read_again(database: Path, tmp_path: Path) -> None:
     """What it held before stays; a dry run keeps nothing."""
     path = many_modules(tmp_path / "log", 2)

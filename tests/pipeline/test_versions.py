@@ -119,6 +119,7 @@ def test_replace_keeps_the_newest_version_alone(place: Versions) -> None:
     assert place.query('SELECT DISTINCT run_id FROM "ranges"') == [(2,)]
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_gained_once(place: Versions) -> None:
     """Its notice is kept, and the next import has nothing to read."""
     place.put(PRIMARY)
