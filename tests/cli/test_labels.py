@@ -123,6 +123,7 @@ def test_labels_that_are_there_are_not_written_again(database: Path, dumps: Path
     assert [(key, value) for _, key, value in lacking] == [("rank", "rank0")]
 
 
+@pytest.mark.slow
 def test_what_a_killed_import_has_read_is_labelled_by_the_next(
     database: Path, dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -406,7 +406,13 @@ def test_unknown_errors_keep_their_words() -> None:
 # --- locks --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("held_read_only", "read_only"), [(False, False), (False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("held_read_only", "read_only"),
+    [
+        (False, True),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((False, False), (True, False))),
+    ],
+)
 def test_a_held_database_names_its_holder(database: Path, held_read_only: bool, read_only: bool) -> None:
     """The error carries the holder's process id and command line."""
     with held(database, read_only=held_read_only) as holder:
@@ -528,6 +534,7 @@ def test_a_migration_that_is_killed_leaves_the_old_schema(database: Path, tmp_pa
     assert database_columns(database) == before
 
 
+@pytest.mark.slow
 def test_creating_that_is_killed_leaves_no_database(tmp_path: Path) -> None:
     """After kill -9 while a database is made there is none, and the next one is whole."""
     path = tmp_path / "new.duckdb"

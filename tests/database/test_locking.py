@@ -264,6 +264,7 @@ def test_imports_without_news_leave_one_file(site: Site, open_shell: Callable[..
     assert moments == sorted(moments)
 
 
+@pytest.mark.slow
 def test_new_rejects_are_worth_a_copy_and_the_same_again_are_not(
     site: Site, open_shell: Callable[..., Shell]
 ) -> None:
@@ -280,6 +281,7 @@ def test_new_rejects_are_worth_a_copy_and_the_same_again_are_not(
     assert (site.load().import_id, site.inode) == (None, before)
 
 
+@pytest.mark.slow
 def test_a_copy_keeps_permissions(site: Site, open_shell: Callable[..., Shell]) -> None:
     """The file that takes the place has the mode and owner of the old one."""
     site.database.chmod(0o640)
@@ -291,6 +293,7 @@ def test_a_copy_keeps_permissions(site: Site, open_shell: Callable[..., Shell]) 
     assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
 
 
+@pytest.mark.slow
 def test_a_link_to_the_database_stays_a_link(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
@@ -329,6 +332,7 @@ def test_a_file_with_another_name_is_read_and_not_changed(
     assert site.runs() == 3
 
 
+@pytest.mark.slow
 def test_a_database_whose_maker_was_killed_at_its_birth_is_loaded(site: Site) -> None:
     """It has its name, and still the one that it was made under; the next import takes that away."""
     unborn = site.database.parent / f"{UNBORN}killed"
@@ -428,6 +432,7 @@ def test_a_writer_that_fails_throws_the_copy_away(
     assert list((tmp_path / "staging").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_short_reader_of_a_large_file_is_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where copying takes longer than the reader stays, the file is changed in place."""
     monkeypatch.setattr("ingest.database.writer.COPY_BYTES_PER_SECOND", 1.0)
@@ -752,13 +757,14 @@ def test_a_kill_between_renaming_and_removing_the_log_is_mended(
 # --- staging -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
-        pytest.param(lambda data: data[:-20], marks=pytest.mark.slow),
+        lambda data: data[:-20],
         lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
-        pytest.param(lambda data: data[: len(data) // 2].ljust(len(data), b"\0"), marks=pytest.mark.slow),
-        pytest.param(lambda data: None, marks=pytest.mark.slow),
+        lambda data: data[: len(data) // 2].ljust(len(data), b"\0"),
+        lambda data: None,
     ],
     ids=["cut off", "a bit", "zeros", "gone"],
 )
@@ -796,6 +802,7 @@ def test_staged_work_of_another_schema_is_read_again(site: Site, open_shell: Cal
     assert (summary.loaded, summary.resumed, site.runs()) == (1, 0, 3)
 
 
+@pytest.mark.slow
 def test_what_is_staged_is_private(site: Site, open_shell: Callable[..., Shell]) -> None:
     """Nobody else can look into the staging folder, and a new database follows the umask."""
     old = os.umask(0o027)
@@ -869,6 +876,7 @@ def test_what_a_killed_publication_left_is_removed(site: Site, tmp_path: Path) -
     assert not left.exists()
 
 
+@pytest.mark.slow
 def test_a_snapshot_holds_what_a_left_over_log_holds(site: Site, tmp_path: Path) -> None:
     """Publishing a database with a write-ahead log publishes the log's content too, in one file."""
     leave_wal(site)

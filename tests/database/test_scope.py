@@ -158,6 +158,7 @@ def test_macro_about_one_run_reads_its_row_groups_alone(
     assert [scan for scan in read if scan[1] > most_rows(many, run, scan[0])] == []
 
 
+@pytest.mark.slow
 def test_question_about_the_highest_peaks_reads_the_row_groups_of_these_runs_alone(
     many: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 def test_no_reader_goes_beyond_the_expansion_limit(
     reader: str, compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A few KB that stand for 64 MB are refused by every reader, with the remedy, soon after the limit."""
+    """A few KB that stand for 24 MB are refused by every reader, with the remedy, soon after the limit."""
     monkeypatch.setattr("ingest.dump.content.BOMB_BYTES", 100_000)
     monkeypatch.setattr("ingest.dump.content.BOMB_TIMES", 5)
     taken: list[int] = []
@@ -45,7 +45,7 @@ def test_no_reader_goes_beyond_the_expansion_limit(
     monkeypatch.setattr(Content, "read", counting)
     function, start = READERS[reader]
     path = tmp_path / "file"
-    path.write_bytes(COMPRESS[compression](start + b"\n" * (64 << 20)))
+    path.write_bytes(COMPRESS[compression](start + b"\n" * (24 << 20)))
     with pytest.raises(DumpError, match="decompress it first") as caught:
         function(str(path))
     assert (caught.value.kind, caught.value.file) == ("unreadable", str(path))

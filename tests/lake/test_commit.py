@@ -57,6 +57,7 @@ def test_a_lake_gets_the_rows_that_a_file_gets(lake: Lake, part: str) -> None:
     assert numbers == [(RUNS_A_BATCH,), (RUNS_A_BATCH + 1,)]
 
 
+@pytest.mark.slow
 def test_the_same_part_twice_is_one(lake: Lake, part: str) -> None:
     """Nothing is written for runs that are there."""
 

@@ -232,6 +232,7 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "lake").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_lake_that_was_half_made_is_finished(lake: Lake, tmp_path: Path, part: str) -> None:
     """The table `imports` comes last."""
     shutil.rmtree(lake.url("imports"))

@@ -28,19 +28,13 @@ from ingest.query.catalog import shipped
 from ingest.query.run import bind
 from ingest.query.selection import select_runs
 from tests.support.lakes import in_process
-from tests.support.query_databases import ask
+from tests.support.query_databases import ask, quick_ones
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-_LONG = ("buffer_changes", "diff", "peak_growth", "savings", "shared_slots", "whats_new")
-"""Queries that take as long as all others together."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in shipped()]
-)
+@pytest.mark.parametrize("name", quick_ones(shipped()))
 def test_a_query_has_the_rows_of_a_file(
     in_lake: duckdb.DuckDBPyConnection, in_file: duckdb.DuckDBPyConnection, name: str
 ) -> None:

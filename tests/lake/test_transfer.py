@@ -52,6 +52,7 @@ def _compare(one: Path, other: Path) -> None:
                 assert left == [(0,)], table
 
 
+@pytest.mark.slow
 def test_a_file_comes_back_as_it_went(own_demonstration: Path, exported_file: Path) -> None:
     """Every row of every table; only numbers and the time of loading differ."""
     _compare(own_demonstration, exported_file)

@@ -274,6 +274,7 @@ def test_leftovers_are_told(database: Path, tmp_path: Path) -> None:
     assert not copy.exists()
 
 
+@pytest.mark.slow
 def test_what_is_left_of_an_unborn_database_is_removed(database: Path) -> None:
     """A kill while a database was made leaves a folder; an import removes it when it is old."""
     unborn = database.with_name(".xbuf-new-killed")
@@ -324,6 +325,7 @@ def test_a_damaged_log_is_trouble(database: Path) -> None:
     assert ".wal" in troubles(database)["database"]
 
 
+@pytest.mark.slow
 def test_a_damaged_block_is_found(database: Path) -> None:
     """A byte that flipped on disk is found when every block is read."""
     assert invoke(doctor, "--db", database, "--full").return_value == 0
@@ -356,7 +358,7 @@ def test_a_damaged_block_is_found(database: Path) -> None:
         pytest.param(Selection(labels=(("rank", "2"),)), [], marks=pytest.mark.slow),
         pytest.param(Selection(labels=(("rank", "0"),), runs=(4, 7)), [4], marks=pytest.mark.slow),
         pytest.param(Selection(older_than=timedelta(hours=1)), [], marks=pytest.mark.slow),
-        (Selection(older_than=timedelta(0)), [1, 2, 3, 4, 5, 6, 7]),
+        pytest.param(Selection(older_than=timedelta(0)), [1, 2, 3, 4, 5, 6, 7], marks=pytest.mark.slow),
     ],
 )
 def test_forgetting_deletes_the_chosen_runs_alone(
@@ -508,7 +510,9 @@ def test_compacting_keeps_long_texts_small(database: Path) -> None:
 @pytest.fixture(scope="session")
 def _export(three_imports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "export"
-    export_database(str(three_imports), str(folder))
+    said = invoke(export, folder, "--db", three_imports).stdout
+    assert said.startswith("7 runs, ")
+    assert said.endswith(f" rows -> {folder}\n")
     return folder
 
 
@@ -519,10 +523,14 @@ def exported(_export: Path, tmp_path: Path) -> Path:
 
 
 def test_an_export_restores_to_an_equal_database(database: Path, exported: Path, tmp_path: Path) -> None:
-    """Into a new database, every table comes back with the numbers it had, and the queries work."""
+    """Into a new database, every table comes back with the numbers it had, and the queries work.
+
+    The commands say in one line each, with counts, what they did.
+    """
     restored = tmp_path / "restored.duckdb"
-    done = take_in(str(exported), str(restored))
-    assert (done.runs, done.known, done.imports) == (7, 0, 3)
+    said = invoke(import_export, exported, "--db", restored).stdout
+    assert said.startswith("7 runs of 3 imports taken in (")
+    assert said.endswith(f" rows), 0 were there already -> {restored}\n")
     assert differences(database, restored, with_imports=True) == {}
     numbers = "SELECT run_id, import_id, dump_dir, stem, ingested_at FROM runs ORDER BY 1"
     assert query(restored, numbers) == query(database, numbers)
@@ -554,6 +562,7 @@ def test_every_table_survives_an_export(tmp_path: Path) -> None:
         assert import_dumps([DATA, tmp_path / "donors"], database).unchanged == runs
 
 
+@pytest.mark.slow
 def test_an_export_is_taken_in_once(database: Path, exported: Path) -> None:
     """A second time, or into the database it came from, nothing is added."""
     before = Path(shutil.copy(database, exported.parent / "before.duckdb"))
@@ -793,15 +802,6 @@ def test_exporting_where_something_is_is_refused(database: Path, exported: Path,
     export_database(str(database), str(tmp_path / "empty"))
     assert (tmp_path / "empty" / "runs" / "data.parquet").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-def test_the_export_commands_say_what_they_did(database: Path, tmp_path: Path) -> None:
-    """One line each, with counts."""
-    said = invoke(export, tmp_path / "backup", "--db", database).stdout
-    assert said.startswith("7 runs, ")
-    assert said.endswith(f" rows -> {tmp_path / 'backup'}\n")
-    said = invoke(import_export, tmp_path / "backup", "--db", tmp_path / "new.duckdb").stdout
-    assert said.startswith("7 runs of 3 imports taken in (")
 
 
 # --- help ----------------------------------------------------------------------------------------------

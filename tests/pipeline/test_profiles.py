@@ -187,7 +187,8 @@ def test_a_compressed_profile_is_decompressed_once(
     assert not list(staging.glob("*.copies*"))
 
 
-@pytest.mark.parametrize("lost", [pytest.param("database", marks=pytest.mark.slow), "index"])
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["database", "index"])
 def test_what_is_kept_of_profiles_is_no_truth(
     lost: str, database: Path, tmp_path: Path, decompressed: dict[str, int]
 ) -> None:
@@ -336,6 +337,7 @@ def test_profiles_are_left_alone_with_the_protobufs(database: Path) -> None:
     assert load(database, FOLDER, read_hlo=False).found == 0
 
 
+@pytest.mark.slow
 def test_hosts_of_one_program_are_kept_apart(database: Path, tmp_path: Path) -> None:
     """Each host of a job writes a profile of its own into the same folder."""
     for host in ("one", "two"):

@@ -108,6 +108,7 @@ def test_files_of_any_year_load(dumps: Path, database: Path) -> None:
     assert recorded == [(max(-(2**63), min(time, 2**63 - 1)),) for time in modified]
 
 
+@pytest.mark.slow
 def test_what_stands_in_the_place_of_the_lock_is_named(dumps: Path, database: Path) -> None:
     """A FIFO there neither stalls a look at the lock nor an import."""
     add(dumps, 0)
@@ -128,7 +129,7 @@ def test_what_stands_in_the_place_of_the_lock_is_named(dumps: Path, database: Pa
     assert import_dumps(dumps, database, jobs=1).unchanged == 1
 
 
-@pytest.mark.parametrize("length", [247, 248, 250, 255])
+@pytest.mark.parametrize("length", [pytest.param(247, marks=pytest.mark.slow), 248, 250, 255])
 def test_a_name_without_room_for_those_beside_it_is_refused(length: int, dumps: Path, tmp_path: Path) -> None:
     """At once, with the number of bytes that fit; one byte less works."""
     add(dumps, 0)
@@ -143,6 +144,7 @@ def test_a_name_without_room_for_those_beside_it_is_refused(length: int, dumps: 
     assert [path.name for path in tmp_path.iterdir()] == ["dumps"]
 
 
+@pytest.mark.slow
 def test_foreign_keys_of_the_user_are_named_by_compact(dumps: Path, database: Path) -> None:
     """DuckDB cannot copy them; the file stays as it is."""
     add(dumps, 0)

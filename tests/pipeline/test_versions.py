@@ -92,6 +92,7 @@ def test_what_a_set_gains_completes_its_run(order: tuple[str, ...], place: Versi
     assert place.query("SELECT count(*) FROM run_labels") == [(3,)]
 
 
+@pytest.mark.slow
 def test_what_a_set_loses_is_kept(place: Versions) -> None:
     """A set without a file that its run has is unchanged; with another file instead it is a new version."""
     place.put(PRIMARY)

@@ -202,6 +202,7 @@ def test_a_dump_whose_writer_pauses_is_not_rejected(dumps: Path) -> None:
     assert list(map(counts, day.watch())) == [(0, 0, 1), (1, 0, 0)]
 
 
+@pytest.mark.slow
 def test_a_damaged_dump_is_rejected_once(dumps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody goes on with it: it is rejected after a while, and not tried again until it changes."""
     damaged = SEEDS[0].read_text().replace("Total bytes used: ", "Total bytes used: 9")

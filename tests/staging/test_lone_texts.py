@@ -127,6 +127,7 @@ def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Texts, whole: T
     assert (file, line > 1) == (str(values), True)
 
 
+@pytest.mark.slow
 def test_the_primary_file_completes_the_run(place: Texts, whole: Texts) -> None:
     """It is the same run, and then one as if all its files had come at once."""
     place.put(PROTO, VALUES)
@@ -140,6 +141,7 @@ def test_the_primary_file_completes_the_run(place: Texts, whole: Texts) -> None:
     assert place.rows(columns) == whole.rows(columns)
 
 
+@pytest.mark.slow
 def test_without_a_protobuf_it_stays_a_reject(place: Texts) -> None:
     """So it does where protobufs are not to be read."""
     place.put(VALUES)

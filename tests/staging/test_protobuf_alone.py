@@ -15,6 +15,7 @@ from ingest import import_dumps, open_database
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, count_derived, run_query
 from tests.support.dump_sets import DATA
+from tests.support.query_databases import quick_ones
 
 PAST = 1_700_000_000
 TEXT_ALONE = {
@@ -143,7 +144,7 @@ def answers(connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
     return sorted(map(repr, run_query(connection, query, bind(query, given)).rows()))
 
 
-@pytest.mark.parametrize("name", list(shipped()))
+@pytest.mark.parametrize("name", quick_ones(shipped()))
 def test_saved_queries_answer_as_with_texts(databases: Databases, name: str) -> None:
     """Half of them need positions, uses or live ranges."""
     if name in OTHER_ANSWERS:

@@ -149,6 +149,7 @@ def test_a_protobuf_of_another_compilation_is_told(dumps: Path, database: Path) 
     assert all(any(letter.isdigit() for letter in message) for (message,) in told)
 
 
+@pytest.mark.slow
 def test_text_that_comes_later_completes_the_run_of_a_protobuf(dumps: Path, tmp_path: Path) -> None:
     """A set that gains its text stays one run."""
     place = tmp_path / "place"

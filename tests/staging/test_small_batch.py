@@ -50,6 +50,7 @@ def staged(sets: list[DumpSet], part: Path, monkeypatch: pytest.MonkeyPatch, *, 
     return stage_sets([Task(number, one) for number, one in enumerate(sets)], str(part))
 
 
+@pytest.mark.slow
 def test_every_dump_is_staged_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Same tables, types and rows: all releases, HLO texts, protobufs, hand-made and odd dumps, at once."""
     write_donors(tmp_path / "donors")
