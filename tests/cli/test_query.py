@@ -21,6 +21,7 @@ from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
 from ingest.errors import XbufError
 from ingest.query.catalog import STARTERS, TOPICS, shipped
+from tests.support.query_databases import one_of_each_parameter
 
 
 class Answer(NamedTuple):
@@ -90,13 +91,7 @@ def test_help_tells_everything(run: Run, name: str) -> None:
     assert answer.out.rstrip().splitlines()[-1].strip().startswith(f"xbuf query {name}")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] * (name not in ("live_at_peak", "padding", "users_of")))
-        for name in shipped()
-    ],
-)
+@pytest.mark.parametrize("name", one_of_each_parameter())
 def test_the_example_of_the_help_runs(run: Run, name: str) -> None:
     """It is the last line."""
     example = run("query", name, "--help").out.rstrip().splitlines()[-1].strip()
