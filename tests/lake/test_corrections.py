@@ -75,6 +75,7 @@ def test_a_run_is_forgotten_and_comes_again(lake: Lake, part: str, whole: Conten
     assert content == whole
 
 
+@pytest.mark.slow
 def test_forgetting_is_killed_before_or_after_its_commit(lake: Lake, part: str) -> None:
     """All runs of the import are there with their rows, or none."""
     in_process(load, lake, part)
