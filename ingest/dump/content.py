@@ -18,7 +18,7 @@ from ingest.dump.records import Notice
 from ingest.dump.sections import MAX_RECORD
 from ingest.errors import DumpError
 from ingest.source.limits import BOMB_BYTES, BOMB_TIMES
-from ingest.source.local import source_of
+from ingest.source.local import open_found, source_of
 from ingest.source.source import OpenFile, PathIn, Unreachable, why_unreadable
 
 BLOCK_BYTES: Final = 4 << 20
@@ -296,7 +296,7 @@ def read_range(part: FileRange) -> str:
 def _open(path: str) -> OpenFile:
     """Open a file for its bytes."""
     try:
-        return source_of(path).open(path, path.found if isinstance(path, PathIn) else None)
+        return open_found(path)
     except OSError as error:
         raise DumpError("unreadable", why_unreadable(error), file=path) from error
     except ValueError as error:  # a NUL in the name

@@ -16,7 +16,7 @@ from fsspec import AbstractFileSystem
 
 from ingest.lake.failures import SCHEME, gone
 from ingest.lake.store import in_words
-from ingest.source.objects import Seekable
+from ingest.source.streams import Seekable
 
 if TYPE_CHECKING:
     from ingest.lake.snapshot import Snapshot

@@ -17,8 +17,9 @@ from typing import IO, Final, NamedTuple
 from ingest.display import display
 from ingest.source.kinds import TAR_ENDINGS, ZIP_ENDINGS
 from ingest.source.limits import MAX_FILES
-from ingest.source.local import source_of, status_of
-from ingest.source.source import APART, OpenFile, PathIn, Status, Terms
+from ingest.source.local import open_found, source_of, status_of
+from ingest.source.source import APART, OpenFile, Status, Terms, found_of
+from ingest.source.streams import Stream
 from ingest.source.tar import walk_tar
 from ingest.source.walk import DamagedArchive, Walked, damage
 from ingest.source.zip import etag_of, walk_zip
@@ -221,11 +222,11 @@ class ArchiveFiles:
         """Return the version that was found, as long as the archive is the same."""
         if status_of(self.archive) != self._version:
             return None
-        return path.found if isinstance(path, PathIn) else None
+        return found_of(path)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return some bytes of a file; raises as `open`."""
-        with self.open(path, path.found if isinstance(path, PathIn) else None).stream as stream:
+        with self.open(path, found_of(path)).stream as stream:
             stream.seek(offset)
             return stream.read(length)
 
@@ -259,7 +260,7 @@ class PackedFiles:
 
     def status(self, path: str) -> Status | None:
         """Return the version that was found: in memory nothing changes."""
-        return path.found if isinstance(path, PathIn) else None
+        return found_of(path)
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return some bytes of a file; raises as `open`."""
@@ -277,8 +278,7 @@ class PackedFiles:
 
 
 def _walk(path: str) -> Iterator[Walked]:
-    found = path.found if isinstance(path, PathIn) else None
-    file = source_of(path).open(path, found)
+    file = open_found(path)
     with file.stream:
         name = path.lower()
         if name.endswith(ZIP_ENDINGS):
@@ -296,7 +296,7 @@ def _inside(name: str) -> str | None:
     return "/".join(parts)
 
 
-class _Restarting(io.RawIOBase):
+class _Restarting(Stream):
     """A stream that goes back by starting again: by a generator that yields it open, and closes it."""
 
     def __init__(self, start: Callable[[], Iterator[IO[bytes]]]) -> None:
@@ -305,21 +305,14 @@ class _Restarting(io.RawIOBase):
         self._run = start()
         self._stream = next(self._run)
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+    def read_some(self, size: int) -> bytes:
         try:
             with damage():
-                data = self._stream.read(len(buffer))
+                data = self._stream.read(size)
         except DamagedArchive as error:
             raise OSError(f"cannot be read from its archive: {error}") from error
-        buffer[: len(data)] = data
         self._at += len(data)
-        return len(data)
+        return data
 
     def tell(self) -> int:
         return self._at

@@ -12,7 +12,7 @@ import stat
 from functools import cache
 from typing import Final
 
-from ingest.source.source import APART, OpenFile, PathIn, Source, Status
+from ingest.source.source import APART, OpenFile, PathIn, Source, Status, found_of
 
 __all__ = [
     "FILE_FLAGS",
@@ -20,6 +20,7 @@ __all__ = [
     "LocalFiles",
     "is_of_kernel",
     "open_folder",
+    "open_found",
     "open_regular",
     "source_of",
     "status_of",
@@ -110,6 +111,14 @@ _LOCAL: Final = LocalFiles()
 def source_of(path: str) -> Source:
     """Return the source that opens a file."""
     return path.source if isinstance(path, PathIn) else _LOCAL
+
+
+def open_found(path: str) -> OpenFile:
+    """Open a file, wherever it lies, of the version that was found.
+
+    Raises what `ingest.source.source.Source.open` raises.
+    """
+    return source_of(path).open(path, found_of(path))
 
 
 def status_of(path: str) -> Status | None:

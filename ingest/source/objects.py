@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import io
 import os
 import random
 import shlex
@@ -29,17 +28,15 @@ from ingest.source.apart import late, require_own
 from ingest.source.kinds import is_archive
 from ingest.source.refusal import Refusal, refusal_of
 from ingest.source.source import APART, OpenFile, Status, Terms, Unreachable
+from ingest.source.streams import Ranges
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 __all__ = [
     "INSTALL",
-    "RANGE_BYTES",
     "AtUrl",
     "Objects",
-    "Ranges",
-    "Seekable",
     "look_up",
     "require_obstore",
     "start_of",
@@ -54,8 +51,6 @@ FIRST_PAUSE: Final = 0.2
 REQUEST_SECONDS: Final = 60
 """For one request, with its answer."""
 CONNECT_SECONDS: Final = 10
-RANGE_BYTES: Final = 4 << 20
-"""Read at once: 70 kB/s are enough to be in time."""
 AT_ONCE: Final = 16
 """Requests of one process at the same time."""
 _PAGE: Final = 1000
@@ -319,57 +314,6 @@ class _Refused(Exception):
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.words)
         self.refusal = refusal
-
-
-class Seekable(io.RawIOBase):
-    """A stream of known length, of which one may read from any place: where it is, and how it moves."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset
-        return self._at
-
-
-class Ranges(Seekable):
-    """A file at a URL as a stream, read in ranges."""
-
-    def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
-        """Take what reads from one place to another, and how many bytes there are."""
-        super().__init__(size)
-        self._read = read
-        self._block = b""
-        self._block_start = 0
-
-    def read(self, size: int = -1) -> bytes:
-        wanted = self._size - self._at if size < 0 else min(size, self._size - self._at)
-        parts = []
-        while wanted > 0:
-            within = self._at - self._block_start
-            if not 0 <= within < len(self._block):
-                self._block_start, within = self._at, 0
-                self._block = self._read(self._at, min(self._at + RANGE_BYTES, self._size))
-            part = self._block[within : within + wanted]
-            parts.append(part)
-            self._at += len(part)
-            wanted -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def version_of(meta: Any) -> Status:

@@ -19,6 +19,7 @@ __all__ = [
     "Status",
     "Terms",
     "Unreachable",
+    "found_of",
     "why_unreadable",
 ]
 
@@ -170,3 +171,8 @@ class PathIn(str):
 
     def __reduce__(self) -> tuple[type[PathIn], tuple[str, Source, Status | None]]:
         return PathIn, (str(self), self.source, self.found)
+
+
+def found_of(path: str) -> Status | None:
+    """Return the version of a file that is to be read; None where any is."""
+    return path.found if isinstance(path, PathIn) else None

@@ -16,6 +16,7 @@ from typing import IO, Final, cast
 
 from ingest.source.limits import may_stand_for
 from ingest.source.source import OpenFile, Status
+from ingest.source.streams import Stream
 from ingest.source.walk import DamagedArchive, Walked
 
 __all__ = ["walk_tar"]
@@ -116,19 +117,18 @@ class _Forward:
             pass
 
 
-class _Within(io.RawIOBase):
+class _Within(Stream):
     """The content of one file."""
 
     def __init__(self, forward: _Forward, size: int) -> None:
         self._forward, self._left = forward, size
 
-    def readable(self) -> bool:
-        return True
+    def seekable(self) -> bool:
+        return False
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._forward.read(min(len(buffer), self._left, _STEP_BYTES))
+    def read_some(self, size: int) -> bytes:
+        data = self._forward.read(min(size, self._left, _STEP_BYTES))
         if not data and self._left:
             raise DamagedArchive("it is cut off")
-        buffer[: len(data)] = data
         self._left -= len(data)
-        return len(data)
+        return data

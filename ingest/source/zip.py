@@ -11,6 +11,7 @@ from typing import IO, Final, cast
 
 from ingest.source.limits import may_stand_for
 from ingest.source.source import OpenFile, Status
+from ingest.source.streams import Stream
 from ingest.source.walk import DamagedArchive, Walked
 
 __all__ = ["etag_of", "walk_zip"]
@@ -68,18 +69,12 @@ def _walked(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> Walked:
     return Walked(one.orig_filename, is_file, why_not, status, lambda: archive.open(one))
 
 
-class _Limited(io.RawIOBase):
+class _Limited(Stream):
     """A file of which no more than `left` bytes are read; any number once that is None."""
 
     def __init__(self, file: OpenFile) -> None:
         self._stream = file.stream
         self.left: int | None = _DIRECTORY_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._stream.seek(offset, whence)
@@ -87,11 +82,10 @@ class _Limited(io.RawIOBase):
     def tell(self) -> int:
         return self._stream.tell()
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._stream.read(len(buffer))
+    def read_some(self, size: int) -> bytes:
+        data = self._stream.read(size)
         if self.left is not None:
             self.left -= len(data)
             if self.left < 0:
                 raise DamagedArchive(f"its directory has more than {_DIRECTORY_BYTES >> 20} MiB")
-        buffer[: len(data)] = data
-        return len(data)
+        return data

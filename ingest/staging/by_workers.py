@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import IO, cast
 
 from ingest.dump.sets import DumpSet
-from ingest.source.objects import RANGE_BYTES, AtUrl, Ranges
+from ingest.source.objects import AtUrl
 from ingest.source.source import OpenFile, Status, Terms
+from ingest.source.streams import RANGE_BYTES, Ranges
 from ingest.staging.at_hand import reading, still_reading
 
 __all__ = ["read_by_workers"]

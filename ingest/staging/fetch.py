@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Final
 
 from ingest.dump.sets import DumpSet
-from ingest.source.local import source_of
-from ingest.source.source import PathIn, Unreachable
+from ingest.source.local import open_found
+from ingest.source.source import Unreachable
 from ingest.staging.at_hand import reading, still_reading
 from ingest.staging.task import Task
 
@@ -77,8 +77,7 @@ def fetched(tasks: Iterable[Task], is_large: Callable[[DumpSet], bool]) -> Itera
 
 
 def _content(path: str) -> bytes:
-    found = path.found if isinstance(path, PathIn) else None
-    with source_of(path).open(path, found).stream as stream:
+    with open_found(path).stream as stream:
         return stream.read()
 
 

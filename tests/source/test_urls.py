@@ -192,9 +192,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _read(url: str, trials: int) -> Iterator[object]:
-    from ingest.source import objects
+    from ingest.source import objects, streams
 
-    objects.FIRST_PAUSE, objects.TRIALS, objects.RANGE_BYTES = 0.01, trials, 3000  # type: ignore[misc]
+    objects.FIRST_PAUSE, objects.TRIALS, streams.RANGE_BYTES = 0.01, trials, 3000  # type: ignore[misc]
     address = parse_url(url)
     source = AtUrl(address._replace(key=""))
     path = address.shown

@@ -32,7 +32,7 @@ def dump_set(monkeypatch: pytest.MonkeyPatch) -> DumpSet:
 
     ASKED.clear()
     monkeypatch.setattr(AtUrl, "read_version", read_version)
-    monkeypatch.setattr("ingest.source.objects.RANGE_BYTES", 100)
+    monkeypatch.setattr("ingest.source.streams.RANGE_BYTES", 100)
     monkeypatch.setattr("ingest.staging.by_workers.RANGE_BYTES", 100)
     members = (Member("primary", "good", len(CONTENT), 0, '"1"'), Member("proto", "bad", 7, 0, '"1"'))
     return DumpSet("s3://b/d", "x", members, (), None, AtUrl(parse_url("s3://b")))
