@@ -38,13 +38,8 @@ class Attributes(NamedTuple):
     maybe_live_out: bool
     is_preallocated_temp: bool
     unknown: tuple[str, ...]
-
-    @property
-    def kind(self) -> str:
-        """What the allocation is for; see `allocation_kind`."""
-        return allocation_kind(
-            self.parameter_number is not None, self.maybe_live_out, self.is_constant, self.is_thread_local
-        )
+    kind: str
+    """What the allocation is for; see `allocation_kind`."""
 
 
 class Header(NamedTuple):
@@ -142,6 +137,7 @@ def _parse_attributes(tail: str, allocation: str) -> Attributes:
         live_out is not None,
         temp is not None,
         tuple(unknown),
+        allocation_kind(number is not None, live_out is not None, constant is not None, local is not None),
     )
 
 

@@ -8,12 +8,10 @@ from itertools import pairwise
 from ingest.dump.allocations import ValueLine
 from ingest.dump.columns import Joined, Place, Text
 from ingest.dump.live_range import scan_sequence
-from ingest.dump.notices import Notices
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import (
     AllocationsBefore,
     Facts,
-    facts_of_used,
     scan_allocation_piece,
     scan_range_piece,
     scan_used_piece,
@@ -98,54 +96,51 @@ class Lists:
             used.position_counts.extend(piece.position_counts)
             used.uses.extend(piece.uses)
             used.use_counts.extend(piece.use_counts)
-        self.facts.add(facts_of_used(piece))
+        self.facts.add_used(piece)
 
     def scan_sequence(self, text: Text, at: Place, first: int) -> None:
         """Scan a piece and add its slots."""
-        notices = Notices()
-        names = scan_sequence(_plain(text), first, *at, notices)
+        names = scan_sequence(_plain(text), first, *at, self.facts.notices)
         if self._dump.schedule is None:
             self._dump.schedule = names
         else:
             self._dump.schedule += names
-        self.facts.add(Facts(notices=notices, slots=len(names)))
+        self.facts.slots += len(names)
 
     def scan_ranges(self, text: Text, at: Place, slots: int) -> None:
         """Scan a piece and add its ranges."""
-        piece = scan_range_piece(_plain(text), *at, slots)
+        piece = scan_range_piece(_plain(text), *at, slots, self.facts.notices)
         if self._dump.ranges is None:
             self._dump.ranges = []
         self._dump.ranges += zip(piece.names, piece.indices, piece.starts, piece.ends, strict=True)
-        self.facts.add(Facts(notices=piece.notices))
 
     def join(self) -> Joined:
         """Find the value of each range; of several values in one place, which no dump has, the first."""
         dump = self._dump
         ranges = dump.ranges or []
-        rows = {
-            (name, index or "{}"): row for row, (_, name, index, *_) in reversed([*enumerate(dump.values)])
-        }
+        _, names, indices, _, _, _, _, shapes = zip(*dump.values, strict=True) if dump.values else [()] * 8
+        keys = [(name, index or "{}") for name, index in zip(names, indices, strict=True)]
+        rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
         dump.range_values = [rows.get((name, index), -1) for name, index, _, _ in ranges]
-        found = [(row, one) for row, one in zip(dump.range_values, ranges, strict=True) if row >= 0]
-        ranged = [row for row, _ in found]
-        missing = [
-            name + index
-            for row, (name, index, _, _) in zip(dump.range_values, ranges, strict=True)
-            if row < 0
-        ]
+        missing: list[str] = []
+        ranged, found = dump.range_values, ranges
+        if -1 in ranged:
+            parts = list(zip(ranged, ranges, strict=True))
+            missing = [name + index for row, (name, index, _, _) in parts if row < 0]
+            ranged, found = [row for row in ranged if row >= 0], [one for row, one in parts if row >= 0]
         intervals = Intervals(
             [dump.allocation_of[row] for row in ranged],
             [dump.offsets[row] for row in ranged],
             [dump.sizes[row] for row in ranged],
-            [start for _, (_, _, start, _) in found],
-            [end for _, (_, _, _, end) in found],
+            [start for _, _, start, _ in found],
+            [end for _, _, _, end in found],
         )
         return Joined(
             intervals,
             [dump.ids[row] for row in ranged],
             missing,
             len(set(ranged)) == len(ranged),
-            [dump.values[row][7].startswith("(") for row in ranged],
+            [shapes[row].startswith("(") for row in ranged],
         )
 
     def keys(self) -> Iterable[tuple[str, str]]:

@@ -110,6 +110,13 @@ class Facts:
         self.without_text = self.without_text or piece.without_text
         self.slots += piece.slots
 
+    def add_used(self, used: UsedScan) -> None:
+        """Add those of the next piece of `Used values:`."""
+        self.features |= used.features
+        note(self.notices, used.notices)
+        if self.without_text is None:
+            self.without_text = next((UsedLine._make(row) for row in used.blocks if not row[-1]), None)
+
 
 class AllocationPiece(NamedTuple):
     """A piece of the allocations section; columns of the values in print order, `rows` as `ValueLine`."""
@@ -132,7 +139,6 @@ class RangePiece(NamedTuple):
     indices: Sequence[str]
     starts: Sequence[int]
     ends: Sequence[int]
-    notices: Notices
 
 
 def scan_allocation_piece(text: str, line: int, file: str, before: AllocationsBefore) -> AllocationPiece:
@@ -207,12 +213,6 @@ def scan_used_piece(text: str, line: int, file: str, rows: Sequence[tuple[str, .
     return used
 
 
-def facts_of_used(used: UsedScan) -> Facts:
-    """Return what the rules of the whole section need of a piece."""
-    without_text = next((UsedLine._make(block) for block in used.blocks if not block[-1]), None)
-    return Facts(used.features, used.notices, without_text=without_text)
-
-
 def slot_after(text: str, slot: int) -> int:
     """Return the slot that must follow a piece of the instruction sequence which begins with `slot`."""
     end = len(text)
@@ -224,17 +224,16 @@ def slot_after(text: str, slot: int) -> int:
     return int(first[1]) + 1 if first else slot
 
 
-def scan_range_piece(text: str, line: int, file: str, slots: int) -> RangePiece:
-    """Scan and check a piece of the live ranges of a schedule of so many slots.
+def scan_range_piece(text: str, line: int, file: str, slots: int, notices: Notices) -> RangePiece:
+    """Scan and check a piece of the live ranges of a schedule of so many slots; add to the notices.
 
     Raises:
         DumpError: it cannot be read, or breaks a rule.
     """
-    notices = Notices()
     found = scan_ranges(text, line, file, notices)
     names, indices, starts, ends = zip(*found, strict=True) if found else ((), (), (), ())
     first, last = list(map(int, starts)), list(map(int, ends))
     for name, index, start, end in zip(names, indices, first, last, strict=True):
         if not start <= end <= slots:
             check_range(name, index, start, end, slots, file)
-    return RangePiece(names, indices, first, last, notices)
+    return RangePiece(names, indices, first, last)

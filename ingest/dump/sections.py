@@ -43,6 +43,8 @@ class Piece(NamedTuple):
     text: str
     line: int
     """Line of the file at which the text starts, from 1."""
+    is_last: bool = False
+    """Nothing follows in the file."""
 
 
 _MARKERS: Final = (
@@ -55,6 +57,9 @@ _MARKERS: Final = (
     (Section.PEAK, "\n  Peak memory could not be determined"),
     (Section.TREE, "\n  Stack trace breakdown for peak usage: "),
 )
+_MARKERS_AFTER: Final = {
+    section: tuple(marker for marker in _MARKERS if marker[0] > section) for section in Section
+}
 _REUSE_HEAD: Final = f"\n{REUSE_HEAD}"
 _POSITIONS: Final = "\n positions:\n"
 _LONGEST_MARKER: Final = max(len(marker) for _, marker in _MARKERS)
@@ -64,7 +69,7 @@ def cut(blocks: Iterable[str], start: Section) -> Iterator[Piece]:
     """Yield the pieces of one file whose text begins in section `start`.
 
     Args:
-        blocks: the text in consecutive parts; where a part ends does not matter.
+        blocks: the text in consecutive parts, none of them empty; where a part ends does not matter.
         start: ALLOCATIONS for a primary file, TOTAL for a values file, SEQUENCE for a live-range file.
 
     Raises:
@@ -85,17 +90,17 @@ def cut(blocks: Iterable[str], start: Section) -> Iterator[Piece]:
         searched = max(0, len(text) - _LONGEST_MARKER)
         if not is_last and len(text) > MAX_RECORD:
             raise _too_long(section, text, line)
-    if text:
-        yield _piece(section, text, line)
+    if text:  # the last block is never empty, and is not cut at a record
+        yield _piece(section, text, line, is_last=True)
 
 
-def _piece(section: Section, text: str, line: int) -> Piece:
+def _piece(section: Section, text: str, line: int, *, is_last: bool = False) -> Piece:
     """Make a piece; refuse a line that is too long."""
     if len(text) > MAX_RECORD:
         for number, one in enumerate(text.split("\n"), line):
             if len(one) > MAX_RECORD:
                 raise _too_long(section, one, number)
-    return Piece(section, text, line)
+    return Piece(section, text, line, is_last)
 
 
 def _too_long(section: Section, text: str, line: int) -> DumpError:
@@ -122,8 +127,8 @@ def _next_section(text: str, section: Section, searched: int) -> tuple[Section, 
     """Find where the first later section starts in `text`."""
     best: tuple[Section, int] | None = None
     end = len(text)
-    for following, marker in _MARKERS:
-        if following > section and (at := text.find(marker, searched, end)) >= 0:
+    for following, marker in _MARKERS_AFTER[section]:
+        if (at := text.find(marker, searched, end)) >= 0:
             best, end = (following, at + 1), at
     return best
 

@@ -91,6 +91,9 @@ class DumpSet(NamedTuple):
 
     def paths(self) -> dict[str, str]:
         """Return where all members lie, by role."""
+        if self.source is None and not self.links:
+            folder = os.path.join(self.directory, "")
+            return {member.role: folder + member.file_name for member in self.members}
         return {member.role: self.path(member) for member in self.members}
 
 

@@ -21,7 +21,7 @@ _TOTAL: Final = re.compile(rf"Total bytes used: ({INT})(?: \(([^)\n]*)\))?\n")
 
 def scan_unavailable(dump: ParsedDump, piece: Piece, file: str) -> None:
     """Take the line that stands where a dump has no live ranges; note what else stands there."""
-    _, text, line = piece
+    text, line = piece.text, piece.line
     dump.features.add(features.LIVE_RANGE_UNAVAILABLE)
     first, *others = LINES.findall(text)
     if first != WHY_UNAVAILABLE:

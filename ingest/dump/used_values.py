@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from ingest.dump import features
@@ -44,7 +45,7 @@ class UsedScan(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """Instruction text of each block as printed, with its blank; '' for none."""
-        return [text for _, _, _, _, _, _, _, text in self.blocks]
+        return list(map(itemgetter(7), self.blocks))
 
 
 def scan_used_values(text: str, line: int, file: str) -> UsedScan:

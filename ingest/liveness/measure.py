@@ -147,18 +147,37 @@ def allocation_peaks(
     intervals: Intervals, gained: Sequence[int], handover: Sequence[int]
 ) -> dict[int, tuple[int, int]]:
     """Return, for each allocation with intervals, its first slot with the most live bytes, and these."""
-    changes: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for allocation, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
-        changes[allocation][start] += new
-        changes[allocation][end + 1] -= size - handed
-    return {allocation: _highest(sorted(steps.items())) for allocation, steps in changes.items()}
+    return {
+        intervals.allocation[members[0]]: peak_of(members, intervals, gained, handover)
+        for members in by_allocation(intervals.allocation)
+    }
 
 
-def _highest(changes: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """Return the first slot at which the sum of the changes is highest, and that sum."""
+def peak_of(
+    members: Iterable[int],
+    intervals: Intervals,
+    gained: Sequence[int],
+    handover: Sequence[int],
+    until_gone: int = 1,
+) -> tuple[int, int]:
+    """Return the first slot at which some of the intervals have the most live bytes, and these.
+
+    Args:
+        members: numbers of the intervals, one at least.
+        intervals: as for `measure`.
+        gained: what `measure` found.
+        handover: what `measure` found.
+        until_gone: slots from the end of an interval to that in which its bytes are gone; 0 if values let go
+            at the slot of their last use.
+    """
+    _, _, sizes, starts, ends = intervals
+    changes: defaultdict[int, int] = defaultdict(int)
+    for one in members:
+        changes[starts[one]] += gained[one]
+        changes[ends[one] + until_gone] -= sizes[one] - handover[one]
     live, peak_time, peak_bytes = 0, 0, -1
-    for time, change in changes:
-        live += change
+    for time in sorted(changes):
+        live += changes[time]
         if live > peak_bytes:
             peak_time, peak_bytes = time, live
     return peak_time, peak_bytes

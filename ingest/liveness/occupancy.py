@@ -6,11 +6,11 @@ once, by the import, and stored with the allocation.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
-from ingest.liveness.measure import Intervals, Liveness, allocation_peaks, by_allocation
+from ingest.liveness.measure import Intervals, Liveness, allocation_peaks, by_allocation, peak_of
 
 __all__ = ["NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
 
@@ -29,10 +29,10 @@ class Placed(NamedTuple):
         parameters: ids of the values that parameter instructions define.
     """
 
-    id: Iterable[int]
-    allocation: Iterable[int]
-    size: Iterable[int]
-    end: Iterable[int]
+    id: Sequence[int]
+    allocation: Sequence[int]
+    size: Sequence[int]
+    end: Sequence[int]
     parameters: Collection[int]
 
 
@@ -57,20 +57,17 @@ class Occupancy(NamedTuple):
     parameter_value_id: int | None = None
     live_out_value_id: int | None = None
 
-    def of(self, *, is_parameter: bool, leaves: bool) -> Occupancy:
-        """Return the same for an allocation that holds an entry parameter, or leaves the program, or not."""
+    def of(self, *, is_parameter: bool, leaves: bool) -> tuple[int | None, ...]:
+        """Return the cells of an allocation that holds an entry parameter, or leaves the program, or not."""
         parameter, leaving = self.parameter_value_id, self.live_out_value_id
-        return Occupancy(*self[:5], parameter if is_parameter else None, leaving if leaves else None)
+        return (*self[:5], parameter if is_parameter else None, leaving if leaves else None)
 
 
-class _Peak(NamedTuple):
-    time: int | None
-    live: int | None
-    released: int | None
-
+_Peak = tuple[int | None, int | None, int | None]
+"""Slot of a peak, bytes live there, and the peak if values let go a slot earlier."""
 
 _EMPTY: Final = Occupancy()
-_NO_PEAK: Final = _Peak(None, None, None)
+_NO_PEAK: Final[_Peak] = (None, None, None)
 
 
 def occupancies(
@@ -84,32 +81,24 @@ def occupancies(
         intervals: the values with a live range; None for a dump without ranges.
         liveness: what `ingest.liveness.measure.measure` found for the intervals.
     """
-    counts, sums = [0] * allocations, [0] * allocations
-    first: list[int | None] = [None] * allocations
-    last: list[tuple[int, int, int] | None] = [None] * allocations
-    parameters: dict[int, int] = {}
-    for id_, owner, size, end in zip(*placed[:4], strict=True):
-        counts[owner] += 1
+    ids, owners, sizes, ends, parameters = placed
+    counts = Counter(owners)
+    sums = [0] * allocations
+    for owner, size in zip(owners, sizes, strict=True):
         sums[owner] += size
-        before = last[owner]
-        if before is None:
-            first[owner] = id_
-            last[owner] = (end, size, id_)
-        elif (end, size, id_) > before:
-            last[owner] = (end, size, id_)
-        if id_ in placed.parameters:
-            parameters.setdefault(owner, id_)
+    first = dict(zip(reversed(owners), reversed(ids), strict=True))  # ids ascend
+    if parameters:
+        defined = [(owner, id_) for owner, id_ in zip(owners, ids, strict=True) if id_ in parameters]
+        first.update(reversed(defined))
+    by_end = sorted(zip(ends, sizes, ids, owners, strict=True))
+    leaving = {owner: id_ for _, _, id_, owner in by_end}
     peaks = {} if intervals is None or liveness is None else _peaks(intervals, liveness)
-    found = []
-    for owner in range(allocations):
-        leaving = last[owner]
-        if leaving is None:
-            found.append(_EMPTY)
-            continue
-        parameter = parameters.get(owner, first[owner])
-        peak = peaks.get(owner, _NO_PEAK)
-        found.append(Occupancy(counts[owner], sums[owner], *peak, parameter, leaving[2]))
-    return found
+    return [
+        Occupancy(counts[one], sums[one], *peaks.get(one, _NO_PEAK), first[one], leaving[one])
+        if one in leaving
+        else _EMPTY
+        for one in range(allocations)
+    ]
 
 
 def color_peaks(
@@ -122,7 +111,9 @@ def color_peaks(
         liveness: what `ingest.liveness.measure.measure` found for them.
         colors: memory space of each allocation, by its number.
     """
-    by_color = intervals._replace(allocation=_chosen(colors, intervals.allocation))
+    if liveness.peak_time is not None and len(set(colors)) == 1:
+        return [(colors[0], liveness.peak_time, liveness.peak_bytes)] if liveness.peak_bytes else []
+    by_color = intervals._replace(allocation=[colors[one] for one in intervals.allocation])
     peaks = allocation_peaks(by_color, liveness.gained, liveness.handover)
     return [(color, time, live) for color, (time, live) in sorted(peaks.items()) if live]
 
@@ -130,25 +121,14 @@ def color_peaks(
 def _peaks(intervals: Intervals, liveness: Liveness) -> dict[int, _Peak]:
     """Return slot and bytes of the peak of each allocation, and its peak if values let go a slot earlier."""
     peaks: dict[int, _Peak] = {}
-    together: list[int] = []
+    gained, handover = liveness.gained, liveness.handover
     for members in by_allocation(intervals.allocation):
+        one = members[0]
         if len(members) > 1:
-            together += members
-            continue
-        [one] = members
-        start, size = intervals.start[one], intervals.size[one]
-        released = size if start < intervals.end[one] else 0
-        peaks[intervals.allocation[one]] = _Peak(start, size, released)
-    if together:
-        some = Intervals(*(_chosen(column, together) for column in intervals))
-        gained, handover = (_chosen(column, together) for column in (liveness.gained, liveness.handover))
-        # What a value frees is then gone in the slot of its end, where it was gone in the next one.
-        sooner = some._replace(end=array("q", (end - 1 for end in some.end)))
-        released_peaks = allocation_peaks(sooner, gained, handover)
-        for owner, (time, live) in allocation_peaks(some, gained, handover).items():
-            peaks[owner] = _Peak(time, live, released_peaks[owner][1])
+            time, live = peak_of(members, intervals, gained, handover)
+            _, released = peak_of(members, intervals, gained, handover, until_gone=0)
+        else:
+            time, live = intervals.start[one], intervals.size[one]
+            released = live if time < intervals.end[one] else 0
+        peaks[intervals.allocation[one]] = (time, live, released)
     return peaks
-
-
-def _chosen(column: Sequence[int], numbers: Iterable[int]) -> array[int]:
-    return array("q", map(column.__getitem__, numbers))

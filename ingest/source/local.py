@@ -9,6 +9,9 @@ from __future__ import annotations
 import io
 import os
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
@@ -19,6 +22,7 @@ __all__ = [
     "FOLDER_FLAGS",
     "LocalFiles",
     "is_of_kernel",
+    "keeping_folder",
     "open_folder",
     "open_found",
     "open_regular",
@@ -65,6 +69,48 @@ _KERNEL_TYPES: Final = frozenset(
 """File systems whose files are no files: reading one asks the kernel, about the reader for instance."""
 
 _LATEST: Final = 2**63 - 1
+_START_BYTES: Final = 16 << 10
+"""Read at once when a file is opened: all of most, whose first bytes are looked at before."""
+
+
+class _Kept(threading.local):
+    """The folder that this thread keeps open, if any."""
+
+    is_wanted = False
+    path = ""
+    """Empty while none is open."""
+    descriptor = -1
+
+    def step(self, path: str) -> int:
+        """Return a folder that stays open until another one is wanted."""
+        if path != self.path:
+            self.drop()
+            self.descriptor, self.path = open_folder(path, _STEP_FLAGS), path
+        return self.descriptor
+
+    def drop(self) -> None:
+        if self.path:
+            os.close(self.descriptor)
+            self.path = ""
+
+
+_kept: Final = _Kept()
+
+
+@contextmanager
+def keeping_folder() -> Iterator[None]:
+    """Keep the folder of the file opened last open for the next one, for as long as the block lasts.
+
+    To go to a folder part by part takes two calls of the system for each, more than to open and read a small
+    file. A folder that is replaced meanwhile is read on: who then asks for the versions of its files, by
+    their paths, finds others.
+    """
+    _kept.is_wanted = True
+    try:
+        yield
+    finally:
+        _kept.is_wanted = False
+        _kept.drop()
 
 
 class LocalFiles:
@@ -82,7 +128,7 @@ class LocalFiles:
             ValueError: the path holds a NUL.
         """
         descriptor, status = open_regular(path)
-        return OpenFile(io.FileIO(descriptor), status.st_size)
+        return OpenFile(io.BufferedReader(io.FileIO(descriptor), _START_BYTES), status.st_size)
 
     def status(self, path: str) -> Status | None:
         """Look at what lies at a path; None where that is no regular file.
@@ -152,12 +198,16 @@ def open_regular(path: str) -> tuple[int, os.stat_result]:
             or lies on a file system of the kernel (no errno).
         ValueError: the path holds a NUL.
     """
-    folder, name = os.path.split(path)
-    step = open_folder(folder, _STEP_FLAGS)
-    try:
-        descriptor = os.open(name, FILE_FLAGS, dir_fd=step)
-    finally:
-        os.close(step)
+    folder, separator, name = path.rpartition(os.sep)
+    folder += separator
+    if _kept.is_wanted and path.startswith(os.sep):
+        descriptor = os.open(name, FILE_FLAGS, dir_fd=_kept.step(folder))
+    else:
+        step = open_folder(folder, _STEP_FLAGS)
+        try:
+            descriptor = os.open(name, FILE_FLAGS, dir_fd=step)
+        finally:
+            os.close(step)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ingest.database.tables import TABLES, types_of
 from ingest.display import display
@@ -41,9 +41,31 @@ _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
 _OF_DONOR: Final = attrgetter(*(field.name for field in fields(Donor)))
 
 _UNKNOWN: Final = Occupancy()
+_NO_FACTS: Final = (None, None)
 
 TEXT_LIMIT: Final = 2000
 """Characters that a notice or a reject keeps of the text concerned."""
+
+
+class Printed(NamedTuple):
+    """What value lines print, column-wise; '' where a part is not printed."""
+
+    ids: Sequence[str]
+    names: Sequence[str]
+    indices: Sequence[str]
+    phis: Sequence[str]
+    colors: Sequence[str]
+    sizes: Sequence[str]
+    offsets: Sequence[str]
+    shapes: Sequence[str]
+
+    @classmethod
+    def of(cls, values: Sequence[tuple[str, ...]]) -> Printed:
+        """Take rows as `ValueLine`."""
+        return cls(*zip(*values, strict=True)) if values else _NOTHING_PRINTED
+
+
+_NOTHING_PRINTED: Final = Printed(*[()] * 8)
 
 
 class Batch:
@@ -77,6 +99,8 @@ class Batch:
         self.use_counts: list[tuple[list[int], list[int]]] = []
         self.size = 0
         self.prints = Prints()
+        self._numbers: dict[str, int] = {}
+        """Of instruction texts as printed."""
 
     def add_allocations(
         self,
@@ -96,13 +120,12 @@ class Batch:
             donated: what became of the donation of parameters, by index; empty where that comes later.
         """
         rows = []
-        for header in headers:
-            flags = header.attributes
-            known = facts.get(header.allocation, (None, None))
-            holds = _UNKNOWN if held is None else held[header.allocation]
-            holds = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
-            donation = donated.get(header.allocation, NO_DONATION)
-            rows.append((header.allocation, header.size, *flags[:10], flags.kind, *known, *holds, *donation))
+        for index, _, size, flags, _ in headers:
+            known = facts.get(index, _NO_FACTS)
+            holds = _UNKNOWN if held is None else held[index]
+            cells = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
+            donation = donated.get(index, NO_DONATION)
+            rows.append((index, size, *flags[:10], flags.kind, *known, *cells, *donation))
         self._extend("allocations", run_no, rows)
 
     def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:
@@ -116,7 +139,7 @@ class Batch:
     def add_values(
         self,
         run_no: int,
-        values: Sequence[tuple[str, ...]],
+        lines: Printed,
         ids: Sequence[int],
         allocation_of: Sequence[int],
         offsets: Sequence[int],
@@ -124,20 +147,20 @@ class Batch:
         used: UsedScan | None,
         sources: Mapping[str, Source],
     ) -> None:
-        """Add values (rows as `ValueLine`, by id) with their positions and uses, where these are known.
+        """Add values, by id, with their positions and uses, where these are known.
 
         `sources` are what the HLO module states of the instructions' source lines.
         """
-        if not values:
+        if not ids:
             return
-        _, names, indices, phis, colors, _, _, shapes = zip(*values, strict=True)
+        names: Sequence[str] = lines.names
         columns: tuple[Iterable[Any], ...] = (
             ids,
             allocation_of,
             names,
-            [index or "{}" for index in indices],
-            [phi != "" for phi in phis],
-            [int(color) if color else None for color in colors],
+            [index or "{}" for index in lines.indices],
+            [phi != "" for phi in lines.phis],
+            [int(color) if color else None for color in lines.colors],
             offsets,
             sizes,
         )
@@ -146,11 +169,12 @@ class Batch:
         self.sources += map(sources.get, names)
         self._count("values", run_no, len(ids))
         number = self.shapes
-        self.shape_numbers += [number.setdefault(shape, len(number)) for shape in shapes]
+        self.shape_numbers += [number.setdefault(shape, len(number)) for shape in lines.shapes]
         if used is None:
             self.text_numbers += [None] * len(ids)
             return
-        self.text_numbers += map(self._text_number, used.texts)
+        known = self._numbers
+        self.text_numbers += [known[raw] if raw in known else self._text_number(raw) for raw in used.texts]
         names, indices = zip(*used.positions, strict=True)
         _, _, instructions, places = self.rows["positions"]
         instructions += names
@@ -167,25 +191,26 @@ class Batch:
             self._count("uses", run_no, len(names))
 
     def value_prints(
-        self, values: Sequence[tuple[str, ...]], used: UsedScan | None, sources: Mapping[str, Source]
+        self, lines: Printed, used: UsedScan | None, sources: Mapping[str, Source]
     ) -> array[int]:
         """Return what values that were added last count in the digest of their dump, but for live ranges.
 
         Arguments are as for `add_values`.
         """
-        if not values:
+        names = lines.names
+        if not names:
             return array("Q")
-        _, names, indices, _, _, _, _, shapes = zip(*values, strict=True)
+        instructions = self.instructions
         opcodes = [
-            None if number is None else self.instructions[number].opcode
-            for number in self.text_numbers[-len(values) :]
+            None if number is None else instructions[number].opcode
+            for number in self.text_numbers[-len(names) :]
         ]
         if sources:
             stated = (source and source.opcode for source in map(sources.get, names))
             opcodes = [one or other for one, other in zip(opcodes, stated, strict=True)]
         if used is None:
-            return self.prints.of_values(names, indices, shapes, opcodes)
-        return self.prints.of_values(names, indices, shapes, opcodes, used.uses, used.use_counts)
+            return self.prints.of_values(names, lines.indices, lines.shapes, opcodes)
+        return self.prints.of_values(names, lines.indices, lines.shapes, opcodes, used.uses, used.use_counts)
 
     def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
         """Add what HLO text and protobuf state."""
@@ -311,7 +336,7 @@ class Batch:
         text = instruction_text(raw)
         if text is None:
             return None
-        number = self.texts.setdefault(text, len(self.texts))
+        number = self._numbers[raw] = self.texts.setdefault(text, len(self.texts))
         if number == len(self.instructions):
             self.instructions.append(parse_instruction(text))
         return number

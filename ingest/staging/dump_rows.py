@@ -16,7 +16,7 @@ from ingest.dump.used_values import UsedScan
 from ingest.liveness.donations import Held, donations
 from ingest.liveness.measure import NOT_LIVE
 from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
-from ingest.staging.batch import Batch
+from ingest.staging.batch import Batch, Printed
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.program_digest import placed, signed
 from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
@@ -27,7 +27,8 @@ __all__ = ["add_dump", "parameter_ids"]
 def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
     """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
     starts, ends = _slots(dump)
-    parameters = _parameters(dump, sidecars.sources)
+    lines = Printed.of(dump.values)
+    parameters = set(parameter_ids(dump.ids, lines.names, dump.used, sidecars.sources))
     held = _occupancies(dump, parameters, ends)
     donated = donations(_held(dump, held, sidecars.declared_donations()))
     batch.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
@@ -37,7 +38,7 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     batch.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
     batch.add_values(
         run_no,
-        dump.values,
+        lines,
         dump.ids,
         dump.allocation_of,
         dump.offsets,
@@ -46,7 +47,7 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
         sidecars.sources,
     )
     if not sidecars.has_fingerprint:
-        prints = batch.value_prints(dump.values, dump.used, sidecars.sources)
+        prints = batch.value_prints(lines, dump.used, sidecars.sources)
         dump.digest = signed(placed(prints, starts, ends) + batch.prints.of_allocations(dump.headers))
     batch.add_sidecars(run_no, sidecars)
     if dump.schedule is not None:
@@ -70,17 +71,20 @@ def parameter_ids(
     Its text says so, or the HLO module where no text is printed (as for column `opcode`).
     """
     texts = [""] * len(ids) if used is None else used.texts
+    if all(texts):
+        return [id_ for id_, text in zip(ids, texts, strict=True) if _defines_parameter(text)]
     found = []
     for id_, name, text in zip(ids, names, texts, strict=True):
-        if text:
-            at = text.find(" parameter(")
-            is_parameter = at >= 0 and text.find('"', 0, at) < 0  # not in the metadata of another one
-        else:
-            source = sources.get(name)
-            is_parameter = source is not None and source.opcode == "parameter"
-        if is_parameter:
+        source = None if text else sources.get(name)
+        if _defines_parameter(text) or (source is not None and source.opcode == "parameter"):
             found.append(id_)
     return found
+
+
+def _defines_parameter(text: str) -> bool:
+    """Say whether an instruction text is that of a parameter; metadata of others may read so."""
+    at = text.find(" parameter(")
+    return at >= 0 and text.find('"', 0, at) < 0
 
 
 def _held(
@@ -119,11 +123,6 @@ def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
         if row >= 0:
             starts[row], ends[row] = start, end
     return starts, ends
-
-
-def _parameters(dump: ParsedDump, sources: Mapping[str, Source]) -> set[int]:
-    names = [name for _, name, _, _, _, _, _, _ in dump.values]
-    return set(parameter_ids(dump.ids, names, dump.used, sources))
 
 
 def _sizes_and_roles(

@@ -26,7 +26,6 @@ from ingest.dump.pieces import (
     AllocationPiece,
     AllocationsBefore,
     Facts,
-    facts_of_used,
     scan_allocation_piece,
     scan_range_piece,
     scan_used_piece,
@@ -37,7 +36,7 @@ from ingest.liveness.donation_columns import HeldColumns, fitting_values
 from ingest.liveness.donations import status_of
 from ingest.liveness.occupancy_columns import ABSENT, OccupancyColumns
 from ingest.staging.arrow_rows import batch_tables, write_tables
-from ingest.staging.batch import Batch
+from ingest.staging.batch import Batch, Printed
 from ingest.staging.columns import Numbers, as_list
 from ingest.staging.dump_rows import parameter_ids
 from ingest.staging.memory import release_freed
@@ -260,9 +259,10 @@ def write_values(
 ) -> StagedPiece:
     """Write the rows of values, with positions and uses where these are known."""
     batch = Batch()
-    batch.add_values(where.run_no, *lines, used, sources)
-    prints = batch.value_prints(lines.rows, used, sources) if with_digest else array("Q")
-    parameters = parameter_ids(lines.ids, (row[1] for row in lines.rows), used, sources)
+    printed = Printed.of(lines.rows)
+    batch.add_values(where.run_no, printed, *lines[1:], used, sources)
+    prints = batch.value_prints(printed, used, sources) if with_digest else array("Q")
+    parameters = parameter_ids(lines.ids, printed.names, used, sources)
     return StagedPiece(Facts(), where.write(batch), prints=prints, parameters=parameters)
 
 
@@ -272,7 +272,9 @@ def stage_used_piece(
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)
     used = scan_used_piece(_read(text), *at, lines.rows)
-    return write_values(lines, used, sources, where, with_digest)._replace(facts=facts_of_used(used))
+    staged = write_values(lines, used, sources, where, with_digest)
+    staged.facts.add_used(used)
+    return staged
 
 
 def stage_sequence_piece(text: Text, at: Place, first: int, where: Where) -> StagedPiece:
@@ -286,7 +288,8 @@ def stage_sequence_piece(text: Text, at: Place, first: int, where: Where) -> Sta
 
 def stage_range_piece(text: Text, at: Place, slots: int) -> StagedPiece:
     """Scan a piece of the live ranges, which are written when all values are known."""
-    piece = scan_range_piece(_read(text), *at, slots)
+    notices = Notices()
+    piece = scan_range_piece(_read(text), *at, slots, notices)
     ranges = pa.table(
         {
             "name": pa.array(piece.names, pa.string()),
@@ -295,7 +298,7 @@ def stage_range_piece(text: Text, at: Place, slots: int) -> StagedPiece:
             "end": pa.array(piece.ends, pa.int64()),
         }
     )
-    return StagedPiece(Facts(notices=piece.notices), ranges=ranges)
+    return StagedPiece(Facts(notices=notices), ranges=ranges)
 
 
 def _read(text: Text) -> str:

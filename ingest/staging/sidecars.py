@@ -323,6 +323,7 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
             one.maybe_live_out,
             one.is_preallocated_temp,
             (),
+            one.kind,
         )
         dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
     check_headers(dump.headers, 0)

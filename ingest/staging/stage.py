@@ -20,6 +20,7 @@ from ingest.dump.parse import parse_set, text_files
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet
 from ingest.errors import DumpError, SourceError
+from ingest.source.local import keeping_folder
 from ingest.staging.at_hand import reading
 from ingest.staging.batch import Batch
 from ingest.staging.dump_rows import add_dump
@@ -72,7 +73,8 @@ def stage_sets(tasks: Sequence[Task], part: str) -> Staged:
     """
     result = Staged()
     try:
-        large = _stage_together(tasks, part, result)
+        with keeping_folder():
+            large = _stage_together(tasks, part, result)
     except (OSError, BrokenExecutor, SourceError):
         raise
     except Exception as error:

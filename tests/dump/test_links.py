@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from ingest import DumpError, ImportSummary, discover, import_dumps, open_database, parse_dump
+from ingest.dump.parse import parse_set
 from ingest.events import Event, LeftOut
 from ingest.pipeline.reading import read_tasks
-from ingest.source.local import is_of_kernel, open_folder, open_regular
+from ingest.source.local import is_of_kernel, keeping_folder, open_folder, open_regular
+from ingest.staging.outcome import parse_unless_unfinished
+from ingest.staging.task import Staged, Task
 from tests.support.dump_sets import DATA
 
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
@@ -227,3 +230,66 @@ def test_a_path_is_opened_without_following_links(tmp_path: Path) -> None:
             open_folder(str(folder))
     os.close(open_folder("/"))
     os.close(open_folder(""))
+
+
+def test_files_of_one_folder_share_the_way_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call of the system opens each but the first; no link is followed, and none of it stays open."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+        (tmp_path / name / "link").symlink_to("file")
+    calls: list[object] = []
+    open_ = os.open
+
+    def counted(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        calls.append(path)
+        return open_(path, flags, mode, dir_fd=dir_fd)
+
+    def text(path: Path) -> str:
+        calls.clear()
+        descriptor, _ = open_regular(str(path))
+        with open(descriptor, encoding="utf-8") as file:
+            return file.read()
+
+    monkeypatch.setattr(os, "open", counted)
+    with keeping_folder():
+        assert text(tmp_path / "one/file") == "one"
+        assert len(calls) > 2
+        assert text(tmp_path / "one/file") == "one"
+        assert calls == ["file"]
+        with pytest.raises(OSError, match=r"."):
+            text(tmp_path / "one/link")
+        assert text(tmp_path / "other/file") == "other"
+        assert len(calls) > 2
+        with pytest.raises(FileNotFoundError):
+            text(tmp_path / "nothing/file")
+        assert text(tmp_path / "other/file") == "other"
+        kept = {entry for entry in os.listdir("/proc/self/fd") if leads_to(entry) == str(tmp_path / "other")}
+        assert len(kept) == 1
+    assert not any(leads_to(entry) == str(tmp_path / "other") for entry in os.listdir("/proc/self/fd"))
+    text(tmp_path / "other/file")
+    assert len(calls) > 2
+
+
+def test_a_folder_that_takes_the_place_of_another_is_noticed(dumps: Path, tmp_path: Path) -> None:
+    """What was read of the old one while it was kept is not loaded: the paths lead to other versions."""
+    [found] = discover([dumps]).sets
+    with keeping_folder():
+        descriptor, _ = open_regular(found.path(found.members[0]))
+        os.close(descriptor)
+        dumps.rename(tmp_path / "old")
+        shutil.copytree(tmp_path / "old", dumps)
+        settle(dumps)
+        (dumps / found.members[-1].file_name).write_text("HloLiveRange (max 0):\n")
+        result = Staged()
+        task = Task(1, found)
+        assert parse_unless_unfinished(task, result, lambda one: parse_set(one.paths())) is None
+    assert result.unfinished == [task]
+
+
+def leads_to(descriptor: str) -> str | None:
+    """Return where a descriptor of this process leads; None for the one that listed them."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except FileNotFoundError:
+        return None

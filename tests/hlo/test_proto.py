@@ -67,6 +67,7 @@ def compare(proto: HloProto, dump: Dump) -> tuple[Difference, ...]:
                 one.maybe_live_out,
                 one.is_preallocated_temp,
                 (),
+                one.kind,
             ),
             0,
         )
