@@ -17,12 +17,14 @@ import pytest
 from click.testing import CliRunner
 
 import ingest.pipeline.reading
+import ingest.staging.workers
 from ingest import ImportSummary, import_dumps, open_database
 from ingest.cli.ingest import ingest as command
 from ingest.cli.runs import rejects
 from ingest.database.connect import create
 from ingest.errors import XbufError
 from ingest.version import VERSION
+from tests.support.content import differences
 from tests.support.dump_sets import DATA, dump_sets
 from tests.support.outside_count import outside_count
 
@@ -97,15 +99,22 @@ def keep_alone(kept: Path) -> None:
             path.unlink()
 
 
-def test_every_set_loads_and_every_row_is_counted(tmp_path: Path, database: Path) -> None:
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with all committed dumps, loaded by one process. Only to be read."""
+    database = tmp_path_factory.mktemp("everything") / "xbuf.duckdb"
+    create(database, queries_of=VERSION)
+    summary = load(database, DATA, jobs=1)
+    assert (summary.loaded, summary.rejected, summary.unfinished) == (len(dump_sets(DATA)), 0, 0)
+    return database
+
+
+def test_every_set_loads_and_every_row_is_counted(everything: Path) -> None:
     """Rows of each table equal an outside count over all committed dumps."""
-    sets = dump_sets(DATA)
-    summary = load(database, DATA)
-    assert (summary.loaded, summary.rejected, summary.unfinished) == (len(sets), 0, 0)
     found = {
         os.path.join(directory, name): run_id
         for run_id, directory, name in rows(
-            database,
+            everything,
             "SELECT run_id, dump_dir, file_name FROM runs JOIN run_files USING (run_id)"
             " WHERE role = 'primary'",
         )
@@ -121,10 +130,10 @@ def test_every_set_loads_and_every_row_is_counted(tmp_path: Path, database: Path
         "color_reuse",
     ]
     counted = {
-        table: dict(rows(database, f'SELECT run_id, count(*) FROM "{table}" GROUP BY ALL'))
+        table: dict(rows(everything, f'SELECT run_id, count(*) FROM "{table}" GROUP BY ALL'))
         for table in tables
     }
-    for one in sets:
+    for one in dump_sets(DATA):
         run_id = found[str(one.primary)]
         outside = outside_count(one.texts())
         for table in tables:
@@ -321,16 +330,15 @@ def test_a_dry_run_writes_nothing(dumps: Path, tmp_path: Path) -> None:
     assert list(database.parent.glob(database.name + "*")) == []
 
 
-def test_workers_and_one_process_load_the_same(tmp_path: Path) -> None:
-    """The number of jobs changes nothing in the rows."""
-    content = []
-    for jobs in (1, 2):
-        database = tmp_path / f"{jobs}.duckdb"
-        load(database, DATA / "dumps", jobs=jobs)
-        content.append(
-            rows(database, 'SELECT run_id, value_id, shape, instruction_text FROM "values" ORDER BY ALL')
-        )
-    assert content[0] == content[1]
+def test_workers_and_one_process_load_the_same(
+    everything: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of jobs changes nothing in the rows, nor in the numbers of runs."""
+    monkeypatch.setattr(ingest.staging.workers, "INLINE_BYTES", 0)
+    load(database, DATA, jobs=2)
+    assert differences(everything, database) == {}
+    numbers = "SELECT run_id, dump_dir, stem FROM runs ORDER BY ALL"
+    assert rows(everything, numbers) == rows(database, numbers)
 
 
 class Done(NamedTuple):

@@ -206,12 +206,13 @@ def test_of_each_kind_of_notice_so_many_are_kept(tmp_path: Path) -> None:
     (tmp_path / "dump").mkdir()
     name = "module_0001.f.cpu_after_optimizations-buffer-assignment.txt"
     (tmp_path / "dump" / name).write_bytes(b"BufferAssignment:\n" + lines)
-    _, whole, _, _ = stage_both_ways(tmp_path / "dump", tmp_path)
-    shutil.rmtree(tmp_path / "whole")
-    shutil.rmtree(tmp_path / "pieces")
+    os.utime(tmp_path / "dump" / name, (1_700_000_000, 1_700_000_000))
+    [task] = [Task(0, one) for one in discover([tmp_path / "dump"]).sets]
+    stage_sets([task], str(tmp_path / "whole"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, 3000))
-        _, _, _, pieces = stage_both_ways(tmp_path / "dump", tmp_path)
+        stage_large(task, str(tmp_path / "pieces"), InThisProcess(), 2)
+    whole, pieces = rows(str(tmp_path / "whole")), rows(str(tmp_path / "pieces"))
     kinds = Counter(row[3] for row in whole["notices"])
     assert kinds == {"unknown-line": 1000, "unknown-attribute": 1000, "too-many-notices": 2}
     assert whole["notices"] == pieces["notices"]
