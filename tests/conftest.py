@@ -133,10 +133,9 @@ def _shared(name: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demonstration_file(tmp_path_factory: pytest.TempPathFactory, _new_databases: NewDatabases) -> Path:
+def demonstration_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dumps of many releases in nine imports, with the saved queries installed. Only to be read."""
-    with _new_databases.with_macros():
-        return made_once(tmp_path_factory, "demonstration", load_demonstration)
+    return made_once(tmp_path_factory, "demonstration", load_demonstration)
 
 
 @pytest.fixture(scope="module")

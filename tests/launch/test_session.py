@@ -14,8 +14,6 @@ from ingest.database.connect import open_database
 from ingest.database.import_lock import import_lock
 from ingest.errors import NotADatabase, UsageError, XbufError
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 CHECKOUT = Path(__file__).parents[2]
 STEP = CHECKOUT / "examples" / "dumps" / "step"
 SMALL = CHECKOUT / "tests" / "data" / "hlo" / "jaxlib-0.10.2-cpu"

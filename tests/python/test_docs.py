@@ -8,8 +8,6 @@ import pytest
 
 from tests.python.conftest import CHECKOUT
 
-pytestmark = pytest.mark.usefixtures("macros")
-
 pytestmark = pytest.mark.slow
 
 

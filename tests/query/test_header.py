@@ -13,6 +13,7 @@ from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary, read_blocks
 from ingest.query.catalog import TOPICS, by_topic, find_catalog, shipped
 from ingest.query.header import Column, Parameter, parse_query, read_query
+from tests.support.query_databases import one_of_each_parameter
 
 HEADER = """-- title: Big ones
 -- question: Which are big?
@@ -135,27 +136,22 @@ def with_blocks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duc
 
 
 @pytest.mark.parametrize("name", list(shipped()))
-def test_header_and_statement_agree(with_blocks: duckdb.DuckDBPyConnection, name: str) -> None:
-    """DuckDB finds the parameters and columns in the statement that the header tells."""
+def test_header_and_statement_agree(name: str) -> None:
+    """DuckDB finds the parameters in the statement that the header has; `run_query` compares the columns."""
     query = shipped().load(name)
-    (statement,) = with_blocks.extract_statements(query.sql)
+    (statement,) = duckdb.extract_statements(query.sql)
     declared = {parameter.name for parameter in query.parameters}
     assert declared == set(statement.named_parameters)
     assert {"run", "label", "module"} <= declared
-    relation = with_blocks.sql(query.sql, params={p.name: p.default for p in query.parameters})
-    assert [(column.name, column.type) for column in query.columns] == [
-        (column, str(type_)) for column, type_ in zip(relation.columns, relation.types, strict=True)
-    ]
+    assert query.example
+    assert query.question.endswith("?")
 
 
-@pytest.mark.parametrize("name", list(shipped()))
+@pytest.mark.parametrize("name", one_of_each_parameter())
 def test_a_shipped_query_runs_with_read(with_blocks: duckdb.DuckDBPyConnection, name: str) -> None:
     """The text of a file is what a shell's .read runs: it prepares the query and runs its defaults."""
     with_blocks.execute(shipped().paths[name].read_text(encoding="utf-8"))
     assert with_blocks.fetchall() == []
-    query = shipped().load(name)
-    assert query.example
-    assert query.question.endswith("?")
 
 
 def test_blocks_tell_every_column(with_blocks: duckdb.DuckDBPyConnection) -> None:

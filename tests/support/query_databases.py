@@ -104,6 +104,9 @@ def load_demonstration(folder: Path) -> Path:
         for root in (TESTS, folder):
             connection.execute("UPDATE runs SET dump_dir = replace(dump_dir, ?, '')", [f"{root}/"])
         connection.execute("UPDATE rejects SET file = replace(file, ?, '')", [f"{folder}/"])
+        connection.execute(
+            "DELETE FROM saved_queries"
+        )  # new databases of tests list them without their macros
         install_queries(connection, VERSION)
     shutil.rmtree(more)
     return path
