@@ -9,7 +9,7 @@
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = 20: rows to show
--- key: change, change_bytes, before_bytes, after_bytes, opcode, shape, op_name, module
+-- key: change, change_bytes, module, shape, op_name, opcode, before_bytes, after_bytes
 -- column module VARCHAR: module
 -- column change VARCHAR: new, gone, grown or shrunk
 -- column change_bytes BIGINT [bytes] as by: bytes at the peak after minus before

@@ -12,7 +12,7 @@
 -- parameter before VARCHAR = NULL: runs to compare from: run_ids, a label or a glob on the dump directory
 -- parameter after VARCHAR = NULL: runs to compare to
 -- parameter top BIGINT = NULL: rows to show; fewer than all do not add up
--- key: change, change_bytes, buffers, source, op_name, before_shape, after_shape, confidence, module
+-- key: change, change_bytes, module, source, op_name, before_shape, after_shape, confidence, buffers
 -- column module VARCHAR: module
 -- column change VARCHAR: new, gone, resized, now live, no longer live, shared or replaced
 -- column change_bytes BIGINT [bytes] as by: bytes at the peak after minus before

@@ -225,8 +225,9 @@ _table(
     Column(
         "live_out_value_id",
         "BIGINT",
-        "Value that leaves the program in it: the one that lives longest, of these the largest; NULL "
-        "without maybe_live_out.",
+        "Value that leaves the program in it: the one that lives longest, of these the largest; where live "
+        "ranges are not known, the one that the HLO module has in the entry result. NULL without "
+        "maybe_live_out.",
     ),
     Column(
         "donation",

@@ -58,6 +58,8 @@ class ParsedDump:
     """Where positions and uses come from; None where they are not known."""
     ranges_from: Origin | None = None
     """Where schedule and live ranges come from; None where they are not known."""
+    leaving: frozenset[int] = frozenset()
+    """Ids of the values of the entry result, where only the module says so: without live ranges."""
     digest: int | None = None
     """See `ingest.staging.program_digest`; None where the fingerprint of the module says more."""
     peak: PeakScan | None = None

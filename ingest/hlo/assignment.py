@@ -119,11 +119,13 @@ class DerivedLifetimes:
         uses: by value_id, (instruction, number of the operand, ShapeIndex) of each use.
         schedule: instruction of each slot; None where the module has no schedule.
         ranges: by value_id, first and last slot, closed; {} without a schedule.
+        leaving: ids of the values of the entry result; empty with a schedule, as ranges say it then.
     """
 
     uses: Mapping[int, tuple[tuple[str, int, str], ...]]
     schedule: tuple[str, ...] | None
     ranges: Mapping[int, tuple[int, int]]
+    leaving: frozenset[int] = frozenset()
 
 
 class HeapEvent(NamedTuple):

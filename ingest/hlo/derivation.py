@@ -55,6 +55,14 @@ class Derivation:
             },
             None if schedule is None else tuple([names[row] for row in schedule.rows]),
             found.ranges,
+            self._of_the_result() if schedule is None else frozenset(),
+        )
+
+    def _of_the_result(self) -> frozenset[int]:
+        """Return the values that the root of the entry computation hands out."""
+        root = self._module.root_rows.get(self._module.entry_computation or "")
+        return frozenset(
+            value for value, places in self._places_of.items() if any(place.row == root for place in places)
         )
 
     @cached_property

@@ -12,10 +12,12 @@ from typing import Final, NamedTuple
 
 from ingest.liveness.measure import Intervals, Liveness, allocation_peaks, by_allocation, peak_of
 
-__all__ = ["NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
+__all__ = ["LEAVES", "NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
 
 NOT_RANGED: Final = -1
 """End of a value whose live range is not known."""
+LEAVES: Final = 0
+"""The same, of a value of the entry result."""
 
 
 class Placed(NamedTuple):
@@ -25,7 +27,7 @@ class Placed(NamedTuple):
         id: of the HloValue.
         allocation: number of the allocation that holds it.
         size: bytes.
-        end: last slot at which it is live, or `NOT_RANGED`.
+        end: last slot at which it is live, `NOT_RANGED` or `LEAVES`.
         parameters: ids of the values that parameter instructions define.
     """
 

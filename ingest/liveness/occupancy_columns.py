@@ -27,7 +27,7 @@ class PlacedColumns(NamedTuple):
         id: of the HloValue, ascending.
         allocation: number of the allocation that holds it.
         size: bytes.
-        end: last slot at which it is live, or `NOT_RANGED`.
+        end: last slot at which it is live, `NOT_RANGED` or `LEAVES`.
         parameters: ids of the values that parameter instructions define, ascending.
     """
 

@@ -27,7 +27,7 @@ from ingest.dump.pieces import AllocationsBefore, Facts
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.compare import Comparison
 from ingest.liveness.measure import Intervals
-from ingest.liveness.occupancy import NOT_RANGED
+from ingest.liveness.occupancy import LEAVES, NOT_RANGED
 from ingest.liveness.occupancy_columns import (
     OccupancyColumns,
     PlacedColumns,
@@ -271,7 +271,10 @@ class ArrowColumns:
     def add_implied(self) -> None:
         """Add schedule and live ranges of a dump that does not print them."""
         dump = self._dump
-        if dump.ranges_from or self._implied is None or self._implied.schedule is None:
+        if dump.ranges_from or self._implied is None:
+            return
+        dump.leaving = self._implied.leaving
+        if self._implied.schedule is None:
             return
         schedule, ranges = self._implied.schedule, self._implied.ranges
         dump.schedule_length = len(schedule)
@@ -300,6 +303,8 @@ class ArrowColumns:
         if self._with_digest:
             self._add_digest(self._slots("start"), last_slots)
         owners, sizes = (values[name].to_numpy() for name in ("allocation", "size"))
+        if dump.leaving:
+            last_slots[np.isin(self._ids, np.fromiter(dump.leaving, np.int64))] = LEAVES
         parameters = np.sort(np.asarray(self._parameters, np.int64))
         placed = PlacedColumns(self._ids, owners, sizes, last_slots, parameters)
         found = occupancy_columns(len(self._colors), placed, dump.intervals, dump.liveness)

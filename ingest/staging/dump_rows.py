@@ -15,7 +15,7 @@ from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.donations import Held, donations
 from ingest.liveness.measure import NOT_LIVE
-from ingest.liveness.occupancy import NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
+from ingest.liveness.occupancy import LEAVES, NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.batch import Batch, Printed
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.program_digest import placed, signed
@@ -140,6 +140,8 @@ def _sizes_and_roles(
 
 
 def _occupancies(dump: ParsedDump, parameters: Collection[int], ends: Sequence[int]) -> list[Occupancy]:
+    if dump.leaving:
+        ends = [LEAVES if id_ in dump.leaving else NOT_RANGED for id_ in dump.ids]
     placed = Placed(dump.ids, dump.allocation_of, dump.sizes, ends, parameters)
     return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
 

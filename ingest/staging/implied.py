@@ -40,6 +40,7 @@ class Implied:
         origin: `hlo`, or `approximate` where the module was read from a text that leaves instructions out.
         schedule: instruction of each slot; None where the module has no schedule.
         ranges: by value, first and last slot, closed.
+        leaving: ids of the values of the entry result, where the module has no schedule.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Implied:
         self.origin = origin
         self.schedule = None if found is None else found.schedule
         self.ranges: Mapping[int, tuple[int, int]] = {} if found is None else found.ranges
+        self.leaving: frozenset[int] = frozenset() if found is None else found.leaving
 
     @classmethod
     def by_proto(cls, proto: HloProto) -> Implied:
@@ -172,6 +174,8 @@ def add_implied(dump: ParsedDump, implied: Implied, file: str) -> None:
             " (XLA_FLAGS=--xla_dump_to), and protobufs of CPU modules have it since jaxlib 0.4.36"
         )
         note(dump.notices, [Notice(file, None, "no-schedule", message)])
+    if not dump.ranges_from:
+        dump.leaving = implied.leaving
     if not dump.uses_from and implied:
         dump.used = implied.used(dump.ids)
         dump.uses_from = implied.origin

@@ -119,7 +119,7 @@ def upgrade() -> None:
         column(
             "live_out_value_id",
             sa.BigInteger(),
-            "Value that leaves the program in it: the one that lives longest, of these the largest; NULL without maybe_live_out.",
+            "Value that leaves the program in it: the one that lives longest, of these the largest; where live ranges are not known, the one that the HLO module has in the entry result. NULL without maybe_live_out.",
         ),
         column(
             "donation",

@@ -90,3 +90,10 @@ def test_every_query_shows_something_in_the_reference() -> None:
     """No entry of the reference has an empty result: its example finds rows."""
     results = {name: (GOLDEN / f"{name}.csv").read_text(encoding="utf-8") for name in shipped()}
     assert [name for name, text in results.items() if text.count("\n") < 2] == []
+
+
+def test_a_narrow_table_says_whose_a_row_is() -> None:
+    """Run or module are among the four columns that get room first, however long names are."""
+    named = {one.name: one.key for one in shipped().load_all() if "module" in {c.name for c in one.columns}}
+    assert "diff" in named
+    assert not [name for name, key in named.items() if not {"run_id", "module"} & set(key[:4])]

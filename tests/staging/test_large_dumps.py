@@ -237,6 +237,29 @@ def test_what_lost_files_said_is_derived_in_pieces_too(lost: tuple[str, ...], tm
     assert {"positions", "uses", "ranges", "schedule"} <= rows_pieces.keys()
 
 
+def test_without_ranges_the_module_says_what_leaves(tmp_path: Path) -> None:
+    """Not the last of equally large values in an allocation, but that of the entry result; in pieces, too."""
+    folder, source = tmp_path / "dump", DATA / "hlo/tf-1.15-cpu"
+    folder.mkdir()
+    text = (source / "module_0003.after_optimizations-buffer-assignment.txt").read_text()
+    inner, leaving = "  15 negate.44 @0,", "  16 negate.76 @0,"
+    blocks = text[text.index(inner) : text.index("allocation 1:")]
+    at = blocks.index(leaving)
+    turned = blocks[at:].replace("16 ", "15 ", 1) + blocks[:at].replace("15 ", "16 ", 1)
+    name = "module_0003.after_optimizations"
+    (folder / f"{name}-buffer-assignment.txt").write_text(text.replace(blocks, turned))
+    shutil.copy(source / f"{name}.txt", folder)
+    _, whole, _, pieces = stage_both_ways(folder, tmp_path)
+    assert pieces == whole
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            "SELECT live_out_value_id FROM read_parquet($file) WHERE maybe_live_out"
+            " ORDER BY allocation_index",
+            {"file": str(tmp_path / "whole" / "allocations*.parquet")},
+        ).fetchall()
+    assert found == [(15,), (14,), (10,), (17,)]
+
+
 def test_nothing_is_derived_from_a_protobuf_of_another_dump(tmp_path: Path) -> None:
     """Whole and in pieces; the warnings say how they differ."""
     folder = tmp_path / "dump"
