@@ -468,14 +468,26 @@ def test_files_whose_bytes_cannot_be_had_are_told(tmp_path: Path, database: Path
     bad = {(folder / name).stat().st_ino for name in ("renamed", f"bad{PRIMARY}")}
     read = os.read
 
-    def read_or_fail(descriptor: int, size: int) -> bytes:
+    def fail_of_bad(descriptor: int) -> None:
         if os.fstat(descriptor).st_ino in bad:
             raise OSError(5, "Input/output error")
+
+    def read_or_fail(descriptor: int, size: int) -> bytes:
+        fail_of_bad(descriptor)
         return read(descriptor, size)
 
     class Disk(io.FileIO):
+        def readinto(self, buffer: Any) -> int | None:
+            fail_of_bad(self.fileno())
+            return super().readinto(buffer)
+
         def read(self, size: int | None = -1) -> bytes:
-            return read_or_fail(self.fileno(), -1 if size is None else size)
+            fail_of_bad(self.fileno())
+            return super().read(-1 if size is None else size)
+
+        def readall(self) -> bytes:
+            fail_of_bad(self.fileno())
+            return super().readall()
 
     with patch("os.read", read_or_fail), patch("io.FileIO", Disk):
         summary = import_dumps(folder, database, jobs=1)
