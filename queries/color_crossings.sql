@@ -18,18 +18,22 @@
 -- column op_name VARCHAR: name that the framework gave the operation
 -- column module VARCHAR: module of the run
 PREPARE color_crossings AS
-WITH crossing AS MATERIALIZED (
+WITH crossing AS (
+    SELECT v.run_id, v.value_id
+    FROM allocations AS a
+    JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
+    WHERE a.other_color_values > 0 AND v.color <> a.color
+    UNION
+    SELECT c.run_id, c.value_id
+    FROM color_reuse AS c
+),
+shown AS MATERIALIZED (
     -- Texts are looked up for the rows shown only.
-    SELECT
-        v.run_id, v.value_id,
-        coalesce(c.color, v.color) AS value_color,
-        c.value_id IS NOT NULL AS printed
+    SELECT v.run_id, v.value_id, r.module, coalesce(c.color, v.color) AS value_color, c.value_id IS NOT NULL AS printed
     FROM selected_runs($run, $label, $module) AS r
-    JOIN "values" AS v USING (run_id)
-    LEFT JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
+    JOIN crossing AS x ON x.run_id = r.run_id
+    JOIN "values" AS v ON v.run_id = x.run_id AND v.value_id = x.value_id
     LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
-        AND c.allocation_index = v.allocation_index
-    WHERE v.color <> a.color OR c.value_id IS NOT NULL
     ORDER BY v.size_bytes DESC, v.run_id, v.value_id
     LIMIT $top
 )
@@ -44,9 +48,8 @@ SELECT
     v.allocation_index,
     a.kind,
     v.op_name,
-    r.module
-FROM crossing AS x
-JOIN selected_runs() AS r ON r.run_id = x.run_id
+    x.module
+FROM shown AS x
 JOIN "values" AS v ON v.run_id = x.run_id AND v.value_id = x.value_id
 JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 ORDER BY v.size_bytes DESC, v.run_id, v.value_id;

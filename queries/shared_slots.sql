@@ -25,9 +25,10 @@
 -- column alias_bytes BIGINT [bytes] as aliased: sum of the sizes of the values minus that of the turns
 PREPARE shared_slots AS
 WITH shown AS MATERIALIZED (
-    SELECT s.*, s.turn_bytes - s.slot_bytes AS saved_bytes
-    FROM address_turns($run, $label, $module) AS s
-    ORDER BY saved_bytes DESC NULLS LAST, s.value_bytes - s.slot_bytes DESC, s.run_id, s.allocation_index, s.offset_bytes
+    SELECT s.*, r.module, s.turn_bytes - s.slot_bytes AS saved_bytes
+    FROM selected_runs($run, $label, $module) AS r
+    JOIN shared_addresses AS s ON s.run_id = r.run_id
+    ORDER BY saved_bytes DESC NULLS LAST, s.placed_bytes - s.slot_bytes DESC, s.run_id, s.allocation_index, s.offset_bytes
     LIMIT $top
 ),
 named AS (
@@ -49,7 +50,7 @@ SELECT
     s.run_id,
     s.saved_bytes,
     s.slot_bytes,
-    s."values",
+    s.placed_values AS "values",
     s.turn_bytes / s.slot_bytes AS reuse,
     n.largest,
     n.shape,
@@ -57,13 +58,12 @@ SELECT
     s.allocation_index,
     s.offset_bytes,
     a.kind,
-    r.module,
+    s.module,
     s.turns,
-    s.value_bytes - s.turn_bytes AS alias_bytes
+    s.placed_bytes - s.turn_bytes AS alias_bytes
 FROM shown AS s
-JOIN selected_runs() AS r ON r.run_id = s.run_id
 JOIN named AS n ON n.run_id = s.run_id AND n.allocation_index = s.allocation_index AND n.offset_bytes = s.offset_bytes
 JOIN allocations AS a ON a.run_id = s.run_id AND a.allocation_index = s.allocation_index
-ORDER BY s.saved_bytes DESC NULLS LAST, s.value_bytes - s.slot_bytes DESC, s.run_id, s.allocation_index, s.offset_bytes;
+ORDER BY s.saved_bytes DESC NULLS LAST, s.placed_bytes - s.slot_bytes DESC, s.run_id, s.allocation_index, s.offset_bytes;
 
 EXECUTE shared_slots(top := 20, run := NULL, label := NULL, module := NULL);

@@ -248,6 +248,12 @@ _table(
         "Value that leaves the program in an allocation of its own and could have had this memory: of equal "
         "element type, dimensions, size and color. Each fits one parameter, declared ones first.",
     ),
+    Column(
+        "other_color_values",
+        "BIGINT",
+        "Values placed in it whose color (values.color) is not that of the allocation, count.",
+        required=True,
+    ),
 )
 _table(
     "color_peaks",
@@ -257,6 +263,25 @@ _table(
     Column("color", "BIGINT", "Memory space of the allocations.", required=True),
     Column("peak_time", "BIGINT", "First slot with the most bytes live in it.", required=True),
     Column("peak_bytes", "BIGINT", "Bytes live in it at that slot, each byte once.", required=True),
+)
+_table(
+    "shared_addresses",
+    "One row for each address (allocation and offset) at which two or more values that have a size lie.",
+    "dump",
+    _RUN,
+    Column("allocation_index", "BIGINT", "Allocation that holds them.", required=True),
+    Column("offset_bytes", "BIGINT", "Start within the allocation, bytes.", required=True),
+    Column("placed_values", "BIGINT", "Values there over the whole run, count.", required=True),
+    Column("slot_bytes", "BIGINT", "Size of the largest, bytes.", required=True),
+    Column("placed_bytes", "BIGINT", "Sum of their sizes, bytes: shows reuse, is not memory.", required=True),
+    Column(
+        "turns",
+        "BIGINT",
+        "Values that take turns there, count: those whose bytes another one takes over in place are one "
+        "turn, and so is the state of a loop, although its bytes are free for other values between its last "
+        "use in the body and its update there. NULL without ranges.",
+    ),
+    Column("turn_bytes", "BIGINT", "Sum of the sizes of the turns, bytes; NULL without ranges."),
 )
 _table(
     "values",

@@ -9,6 +9,7 @@ it is rejected does not depend on how it was cut.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -281,6 +282,7 @@ class Driver:
         check_size_sum(facts.value_size)
         check_allocated(facts.size)
         note(dump.notices, note_colors(facts.other_colors, facts.reuse, self._files["primary"]))
+        dump.other_color_values = Counter(one.allocation for one in facts.other_colors)
         facts.other_colors.clear()
         dump.reuse, dump.memory, dump.tiled = facts.reuse, facts.memory, facts.is_tiled
         dump.parameters = facts.parameters

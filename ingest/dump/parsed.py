@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -40,6 +41,8 @@ class ParsedDump:
     offsets: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     reuse: list[ReuseLine] = field(default_factory=list)
+    other_color_values: Mapping[int, int] = field(default_factory=dict)
+    """Values whose color is not that of their allocation, count by its number, where there are any."""
     used: UsedScan | None = None
     total: int | None = None
     schedule_length: int | None = None

@@ -26,6 +26,8 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.pieces import AllocationsBefore, Facts
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.compare import Comparison
+from ingest.liveness.address_columns import shared_addresses_of_many
+from ingest.liveness.addresses import Located, Loop
 from ingest.liveness.measure import Intervals
 from ingest.liveness.occupancy import LEAVES, NOT_RANGED
 from ingest.liveness.occupancy_columns import (
@@ -40,6 +42,7 @@ from ingest.staging.columns import (
     array_types,
     as_list,
     compact,
+    filled,
     joined,
     plain_array,
     rows_in,
@@ -50,6 +53,7 @@ from ingest.staging.columns import (
 )
 from ingest.staging.implied import Implied, implied_again
 from ingest.staging.in_flight import InFlight
+from ingest.staging.loops import Part, loops_of
 from ingest.staging.memory import release_freed
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.pieces import (
@@ -111,6 +115,10 @@ class ArrowColumns:
         self._prints = array("Q")
         self._printed_ids = array("q")
         """Of values that are written in another order than that of their ids."""
+        self._phis: frozenset[str] | None = None
+        """Instructions that define a phi value, once all values are known."""
+        self._loop_results: list[tuple[Part, int]] = []
+        self._first_operands: list[pa.Table] = []
         self._colors = array("q")
         self._roles: list[str] = []
         self._ranges: pa.Table = _NONE
@@ -142,6 +150,8 @@ class ArrowColumns:
         values = self._values = sorted_by_id(self._value_pieces)
         release_freed()
         self._ids = values["id"].to_numpy()
+        is_phi = filled(values["phi"].combine_chunks())
+        self._phis = frozenset(values["name"].filter(pa.array(is_phi)).to_pylist())
         if self._comparison is not None:
             for start in range(0, len(values), _ROWS_AT_ONCE):
                 self._comparison.take_values(*value_lines(values.slice(start, _ROWS_AT_ONCE)))
@@ -168,7 +178,16 @@ class ArrowColumns:
         where, values = self._next(), compact(self._values.slice(low, high - low))
         sources = self._sources_of(values)
         self._in_flight.submit(
-            self._take, where, stage_used_piece, text, at, values, sources, where, self._with_digest
+            self._take,
+            where,
+            stage_used_piece,
+            text,
+            at,
+            values,
+            sources,
+            where,
+            self._with_digest,
+            self._phis,
         )
 
     def scan_sequence(self, text: Text, at: Place, first: int) -> None:
@@ -203,7 +222,6 @@ class ArrowColumns:
             *(plain_array(values[name].take(ranged).to_numpy()) for name in ("allocation", "offset", "size")),
             *(plain_array(with_value[name].to_numpy()) for name in ("start", "end")),
         )
-        self._values = values.drop_columns(["offset"])
         numbers = ranged.to_numpy()
         is_unique = len(np.unique(numbers)) == len(numbers)
         return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tobytes())
@@ -234,7 +252,9 @@ class ArrowColumns:
         batch = Batch()
         if dump.intervals is not None and dump.liveness is not None:
             batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))
-        held = HeldInAllocations(self._occupancies(), self._types, self._sidecars.declared_donations())
+        self._write_shared_addresses()
+        declared = self._sidecars.declared_donations()
+        held = HeldInAllocations(self._occupancies(), self._types, declared, dump.other_color_values)
         complete_allocations(self._where.directory, held)
         self._write_ranges()
         self._values = _NONE
@@ -293,8 +313,33 @@ class ArrowColumns:
 
     def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
         sources = self._sources_of(values)
-        piece = write_values(value_lines(values), used, sources, where, self._with_digest)
+        piece = write_values(value_lines(values), used, sources, where, self._with_digest, self._phis)
         self._take(piece, where)
+
+    def _write_shared_addresses(self) -> None:
+        dump, values = self._dump, self._values
+        handover = np.zeros(len(self._ids), np.int64)
+        if dump.liveness is not None and self._range_rows is not None:
+            handover[self._range_rows.drop_null().to_numpy()] = dump.liveness.handover
+        places = [values[name].to_numpy() for name in ("allocation", "offset", "size")]
+        located = Located(*map(plain_array, (*places, self._slots("start"), self._slots("end"), handover)))
+        for some in shared_addresses_of_many(located, self._loops(), has_ranges=dump.liveness is not None):
+            where, batch = self._next(), Batch()
+            batch.add_shared_addresses(where.run_no, some)
+            self.rows += where.write(batch)
+        self._values = values.drop_columns(["offset"])
+
+    def _loops(self) -> list[Loop]:
+        if not self._loop_results or not self._first_operands:
+            return []
+        rows = np.searchsorted(self._ids, [id_ for _, id_ in self._loop_results]).tolist()
+        results = {part: row for (part, _), row in zip(self._loop_results, rows, strict=True)}
+        table = joined(self._first_operands)
+        names = pa.array({name for name, _ in results}, pa.string())
+        some = table.filter(pc.is_in(table["name"], names))
+        parts = zip(as_list(some["name"]), as_list(some["index"]), strict=True)
+        of_operands = np.searchsorted(self._ids, some["id"].to_numpy()).tolist()
+        return loops_of(results, zip(parts, of_operands, strict=True))
 
     def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that alone is given up."""
@@ -383,6 +428,9 @@ class ArrowColumns:
         self._parameters.extend(piece.parameters)
         self._print += piece.print
         self._prints.extend(piece.prints)
+        self._loop_results += piece.results
+        if piece.operands is not None:
+            self._first_operands.append(piece.operands)
         if piece.ranges is not None:
             self._range_pieces.append(piece.ranges)
         if piece.values is not None:

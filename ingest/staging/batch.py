@@ -9,7 +9,7 @@ where the database has `run_id`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -24,8 +24,10 @@ from ingest.dump.live_range import TreeScan
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan, instruction_text
 from ingest.hlo.records import Alias, Donor, SourceFrame
+from ingest.liveness.addresses import SharedAddress
 from ingest.liveness.donations import NO_DONATION, Donation
 from ingest.liveness.occupancy import Occupancy
+from ingest.staging.loops import Part
 from ingest.staging.peak_list import PeakMatch
 from ingest.staging.program_digest import Prints
 from ingest.staging.sidecars import Sidecars, Source
@@ -109,6 +111,7 @@ class Batch:
         facts: Mapping[int, tuple[bool, bool | None]],
         held: Sequence[Occupancy] | None,
         donated: Mapping[int, Donation],
+        other_colors: Mapping[int, int],
     ) -> None:
         """Add allocations.
 
@@ -118,6 +121,7 @@ class Batch:
             facts: is_tuple and is_aliased_with_output by index, from the protobuf.
             held: what each allocation of the run holds; None where that is filled in later.
             donated: what became of the donation of parameters, by index; empty where that comes later.
+            other_colors: how many values of other colors they hold, by index; empty where that comes later.
         """
         rows = []
         for index, _, size, flags, _ in headers:
@@ -125,12 +129,17 @@ class Batch:
             holds = _UNKNOWN if held is None else held[index]
             cells = holds.of(is_parameter=flags.parameter_number is not None, leaves=flags.maybe_live_out)
             donation = donated.get(index, NO_DONATION)
-            rows.append((index, size, *flags[:10], flags.kind, *known, *cells, *donation))
+            stated = (index, size, *flags[:10], flags.kind, *known)
+            rows.append((*stated, *cells, *donation, other_colors.get(index, 0)))
         self._extend("allocations", run_no, rows)
 
     def add_color_peaks(self, run_no: int, peaks: Sequence[tuple[int, int, int]]) -> None:
         """Add the peaks of the memory spaces: color, slot and bytes."""
         self._extend("color_peaks", run_no, peaks)
+
+    def add_shared_addresses(self, run_no: int, addresses: Sequence[SharedAddress]) -> None:
+        """Add addresses that several values share."""
+        self._extend("shared_addresses", run_no, addresses)
 
     def add_reuse(self, run_no: int, reuse: Sequence[tuple[int, ReuseLine]]) -> None:
         """Add reuse lines, each with the index of its allocation."""
@@ -189,6 +198,22 @@ class Batch:
             places += [index or "{}" for index in indices]
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
+
+    def loop_results(self, lines: Printed, sources: Mapping[str, Source]) -> Iterator[tuple[Part, int]]:
+        """Yield parts of loops' results among the values that were added last, each with its place there.
+
+        Arguments are as for `add_values`.
+        """
+        if not any(lines.phis):
+            return
+        numbers = self.text_numbers[-len(lines.ids) :]
+        for place, (name, index, phi) in enumerate(zip(*lines[1:4], strict=True)):
+            if not phi:
+                continue
+            number = numbers[place]
+            says = sources.get(name) if number is None else self.instructions[number]
+            if says is not None and says.opcode == "while":
+                yield (name, index or "{}"), place
 
     def value_prints(
         self, lines: Printed, used: UsedScan | None, sources: Mapping[str, Source]

@@ -116,10 +116,20 @@ def plain_array(numbers: Numbers) -> array[int]:
 
 def starting(texts: pa.DictionaryArray, start: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which of some texts start so."""
-    found: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(len(texts), np.bool_)
-    if len(texts):
-        distinct = pc.starts_with(texts.dictionary, start).to_numpy(zero_copy_only=False)
-        found = distinct[texts.indices.to_numpy()]
+    return _where(pc.starts_with(texts.dictionary, start), texts)
+
+
+def filled(texts: pa.DictionaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which of some texts are not empty."""
+    return _where(pc.not_equal(texts.dictionary, ""), texts)
+
+
+def _where(distinct: pa.BooleanArray, texts: pa.DictionaryArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    if not len(texts):
+        return np.zeros(0, np.bool_)
+    found: np.ndarray[Any, np.dtype[np.bool_]] = distinct.to_numpy(zero_copy_only=False)[
+        texts.indices.to_numpy()
+    ]
     return found
 
 

@@ -13,10 +13,12 @@ from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import role_within
 from ingest.dump.shapes import parse_shape
 from ingest.dump.used_values import UsedScan
+from ingest.liveness.addresses import Located, Loop, SharedAddress, shared_addresses
 from ingest.liveness.donations import Held, donations
 from ingest.liveness.measure import NOT_LIVE
 from ingest.liveness.occupancy import LEAVES, NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.batch import Batch, Printed
+from ingest.staging.loops import Part, first_operands, loops_of
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.program_digest import placed, signed
 from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
@@ -31,7 +33,9 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     parameters = set(parameter_ids(dump.ids, lines.names, dump.used, sidecars.sources))
     held = _occupancies(dump, parameters, ends)
     donated = donations(_held(dump, held, sidecars.declared_donations()))
-    batch.add_allocations(run_no, dump.headers, sidecars.allocation_facts(), held, donated)
+    batch.add_allocations(
+        run_no, dump.headers, sidecars.allocation_facts(), held, donated, dump.other_color_values
+    )
     if dump.intervals is not None and dump.liveness is not None:
         colors = [header.attributes.color for header in dump.headers]
         batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
@@ -49,6 +53,8 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     if not sidecars.has_fingerprint:
         prints = batch.value_prints(lines, dump.used, sidecars.sources)
         dump.digest = signed(placed(prints, starts, ends) + batch.prints.of_allocations(dump.headers))
+    results = dict(batch.loop_results(lines, sidecars.sources))
+    batch.add_shared_addresses(run_no, _shared_addresses(dump, (starts, ends), results))
     batch.add_sidecars(run_no, sidecars)
     if dump.schedule is not None:
         batch.add_schedule(run_no, 0, dump.schedule)
@@ -123,6 +129,22 @@ def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
         if row >= 0:
             starts[row], ends[row] = start, end
     return starts, ends
+
+
+def _shared_addresses(
+    dump: ParsedDump, slots: tuple[Sequence[int], Sequence[int]], results: Mapping[Part, int]
+) -> list[SharedAddress]:
+    loops: list[Loop] = []
+    if results and dump.used is not None:
+        names = {name for name, _ in results}
+        loops = loops_of(results, first_operands(dump.used, range(len(dump.ids)), names))
+    handover = [0] * len(dump.ids)
+    if dump.liveness is not None:
+        ranged = (row for row in dump.range_values if row >= 0)
+        for row, handed_over in zip(ranged, dump.liveness.handover, strict=True):
+            handover[row] = handed_over
+    located = Located(dump.allocation_of, dump.offsets, dump.sizes, *slots, handover)
+    return shared_addresses(located, loops, has_ranges=dump.liveness is not None)
 
 
 def _sizes_and_roles(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +39,7 @@ from ingest.staging.arrow_rows import batch_tables, write_tables
 from ingest.staging.batch import Batch, Printed
 from ingest.staging.columns import Numbers, as_list
 from ingest.staging.dump_rows import parameter_ids
+from ingest.staging.loops import Part, first_operands
 from ingest.staging.memory import release_freed
 from ingest.staging.sidecars import Source
 
@@ -89,6 +90,10 @@ class StagedPiece(NamedTuple):
     """What each of its values counts; empty where it is not asked for."""
     parameters: Sequence[int] = ()
     """Ids of the values that parameter instructions define."""
+    results: Sequence[tuple[Part, int]] = ()
+    """Parts of the results of loops, each with the id of its value."""
+    operands: pa.Table | None = None
+    """Parts of first operands (name and index), each with the id of its value; see `first_operands`."""
     ranges: pa.Table | None = None
     """Live ranges: name, index, start and end."""
 
@@ -105,7 +110,7 @@ def stage_allocation_piece(
     """Scan a piece of the allocations section; write its allocations, return its values."""
     piece = scan_allocation_piece(_read(text), *at, before)
     batch = Batch()
-    batch.add_allocations(where.run_no, piece.headers, facts, None, {})
+    batch.add_allocations(where.run_no, piece.headers, facts, None, {}, {})
     rows = where.write(batch)
     flags = [header.attributes for header in piece.headers]
     colors = array("q", (one.color for one in flags))
@@ -123,11 +128,13 @@ class HeldInAllocations(NamedTuple):
         types: returns numbers of values by their ids, equal where element type and dimensions are, and
             `ABSENT` for what is no array.
         declared: see `Sidecars.declared_donations`.
+        other_color_values: see `ParsedDump`.
     """
 
     occupancies: OccupancyColumns
     types: Callable[[Numbers], Numbers]
     declared: Mapping[tuple[int, str], str]
+    other_color_values: Mapping[int, int]
 
 
 def complete_allocations(directory: str, held: HeldInAllocations) -> None:
@@ -153,7 +160,9 @@ def completed(held: HeldInAllocations, tables: Callable[[], Iterable[pa.Table]])
     is_array[columns.allocation[columns.parameter != ABSENT]] = True
     fitting = fitting_values(count, columns)
     for table in tables():
-        yield _with_donations(_with_occupancies(table, held.occupancies), is_array, fitting, held.declared)
+        whole = _with_donations(_with_occupancies(table, held.occupancies), is_array, fitting, held.declared)
+        counts = [held.other_color_values.get(index, 0) for index in as_list(table["allocation_index"])]
+        yield _with(whole, "other_color_values", pa.array(counts, pa.int64()))
 
 
 def _with_occupancies(allocations: pa.Table, held: OccupancyColumns) -> pa.Table:
@@ -256,23 +265,49 @@ def write_values(
     sources: Mapping[str, Source],
     where: Where,
     with_digest: bool,
+    phis: Container[str] | None,
 ) -> StagedPiece:
-    """Write the rows of values, with positions and uses where these are known."""
+    """Write the rows of values, with positions and uses where these are known.
+
+    `phis` are the instructions that define a phi value in the dump, None where that is not known yet.
+    """
     batch = Batch()
     printed = Printed.of(lines.rows)
     batch.add_values(where.run_no, printed, *lines[1:], used, sources)
     prints = batch.value_prints(printed, used, sources) if with_digest else array("Q")
     parameters = parameter_ids(lines.ids, printed.names, used, sources)
-    return StagedPiece(Facts(), where.write(batch), prints=prints, parameters=parameters)
+    return StagedPiece(
+        Facts(),
+        where.write(batch),
+        prints=prints,
+        parameters=parameters,
+        results=[(part, lines.ids[place]) for part, place in batch.loop_results(printed, sources)],
+        operands=None if used is None else _operand_table(first_operands(used, lines.ids, phis)),
+    )
+
+
+def _operand_table(operands: Iterable[tuple[Part, int]]) -> pa.Table | None:
+    rows = [(name, index, id_) for (name, index), id_ in operands]
+    if not rows:
+        return None
+    names, indices, ids = zip(*rows, strict=True)
+    columns = {"name": pa.array(names).dictionary_encode(), "index": pa.array(indices).dictionary_encode()}
+    return pa.table(columns | {"id": pa.array(ids, pa.int64())})
 
 
 def stage_used_piece(
-    text: Text, at: Place, values: pa.Table, sources: Mapping[str, Source], where: Where, with_digest: bool
+    text: Text,
+    at: Place,
+    values: pa.Table,
+    sources: Mapping[str, Source],
+    where: Where,
+    with_digest: bool,
+    phis: Container[str] | None,
 ) -> StagedPiece:
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)
     used = scan_used_piece(_read(text), *at, lines.rows)
-    staged = write_values(lines, used, sources, where, with_digest)
+    staged = write_values(lines, used, sources, where, with_digest, phis)
     staged.facts.add_used(used)
     return staged
 

@@ -136,6 +136,12 @@ def upgrade() -> None:
             sa.BigInteger(),
             "Value that leaves the program in an allocation of its own and could have had this memory: of equal element type, dimensions, size and color. Each fits one parameter, declared ones first.",
         ),
+        column(
+            "other_color_values",
+            sa.BigInteger(),
+            "Values placed in it whose color (values.color) is not that of the allocation, count.",
+            required=True,
+        ),
         comment="One row for each BufferAllocation.",
     )
     op.create_table(
@@ -527,6 +533,27 @@ def upgrade() -> None:
         comment="One row for each slot of the flattened schedule.",
     )
     op.create_table(
+        "shared_addresses",
+        column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
+        column("allocation_index", sa.BigInteger(), "Allocation that holds them.", required=True),
+        column("offset_bytes", sa.BigInteger(), "Start within the allocation, bytes.", required=True),
+        column("placed_values", sa.BigInteger(), "Values there over the whole run, count.", required=True),
+        column("slot_bytes", sa.BigInteger(), "Size of the largest, bytes.", required=True),
+        column(
+            "placed_bytes",
+            sa.BigInteger(),
+            "Sum of their sizes, bytes: shows reuse, is not memory.",
+            required=True,
+        ),
+        column(
+            "turns",
+            sa.BigInteger(),
+            "Values that take turns there, count: those whose bytes another one takes over in place are one turn, and so is the state of a loop, although its bytes are free for other values between its last use in the body and its update there. NULL without ranges.",
+        ),
+        column("turn_bytes", sa.BigInteger(), "Sum of the sizes of the turns, bytes; NULL without ranges."),
+        comment="One row for each address (allocation and offset) at which two or more values that have a size lie.",
+    )
+    op.create_table(
         "source_frames",
         column("run_id", sa.BigInteger(), "Run that this row belongs to (runs.run_id).", required=True),
         column(
@@ -622,6 +649,7 @@ def downgrade() -> None:
     op.drop_table("values")
     op.drop_table("uses")
     op.drop_table("source_frames")
+    op.drop_table("shared_addresses")
     op.drop_table("schedule")
     op.drop_table("saved_queries")
     op.drop_table("runs")

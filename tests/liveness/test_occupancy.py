@@ -218,13 +218,17 @@ def test_what_is_stored_is_what_the_rows_give(demonstration: duckdb.DuckDBPyConn
         FROM allocations AS a LEFT JOIN held AS h USING (run_id, allocation_index)
         WHERE a.placed_values <> coalesce(h.placed_values, 0)
            OR a.placed_bytes <> coalesce(h.placed_bytes, 0)
+           OR a.other_color_values <> (
+                SELECT count(*) FROM "values" AS v
+                WHERE v.run_id = a.run_id AND v.allocation_index = a.allocation_index AND v.color <> a.color)
            OR a.live_out_value_id IS DISTINCT FROM CASE WHEN a.maybe_live_out THEN h.last_id END
            OR a.parameter_value_id IS DISTINCT FROM CASE WHEN a.parameter_number >= 0 THEN h.first_id END
         """
     ).fetchall()
     assert differing == []
     counts = demonstration.execute(
-        "SELECT count(live_peak_bytes), count(live_out_value_id), count(parameter_value_id) FROM allocations"
+        "SELECT count(live_peak_bytes), count(live_out_value_id), count(parameter_value_id),"
+        " 30 * sum(other_color_values) FROM allocations"
     ).fetchone()
     assert counts is not None
     assert min(counts) > 20

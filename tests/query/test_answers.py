@@ -157,6 +157,7 @@ def insert_allocation(connection: duckdb.DuckDBPyConnection, index: int, **colum
     filled = {
         "size_bytes": 8, "color": 0, "is_constant": False, "is_thread_local": False, "maybe_live_out": False,
         "is_preallocated_temp": False, "kind": "temp", "placed_values": 1, "placed_bytes": 8,
+        "other_color_values": 0,
     } | columns  # fmt: skip
     insert(connection, "allocations", run_id=1, allocation_index=index, **filled)
 
@@ -211,24 +212,33 @@ def insert_live(
     )  # fmt: skip
 
 
-def test_the_state_of_a_loop_is_one_turn(connection: duckdb.DuckDBPyConnection) -> None:
-    """Its aliases save nothing; what takes its place between its last use in the body and its update does."""
+def test_what_crosses_colors_is_known_by_its_color_or_as_printed(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """One that prints no color, one of the color of its allocation and a reuse line, one of another color."""
+    insert_run(connection)
+    insert_allocation(connection, 0, color=0, other_color_values=1)
+    insert_allocation(connection, 1, color=1)
+    for value_id, index, color in ((0, 0, None), (1, 0, 1), (2, 0, 0), (3, 1, None), (4, 1, 1)):
+        insert_value(
+            connection, value_id, f"i{value_id}", allocation_index=index, color=color, size_bytes=9 - value_id
+        )
+    insert(connection, "color_reuse", run_id=1, allocation_index=1, value_id=3, color=7)
+    columns = ("value", "value_color", "allocation_color", "printed")
+    assert ask(connection, "color_crossings", *columns) == [("i1", 1, 0, False), ("i3", 7, 1, True)]
+
+
+def test_aliases_of_an_address_are_no_turns(connection: duckdb.DuckDBPyConnection) -> None:
+    """Six values of 44 bytes take three turns of 20 in a slot of 8; nothing is known without live ranges."""
     insert_run(connection, has_ranges=True)
     insert_allocation(connection, 0, placed_values=6)
-    insert_live(connection, 0, "init", (0, 2), handover_bytes=8)
-    insert_live(connection, 1, "param", (2, 4), shape_index="{1}", is_phi=True, opcode="parameter")
-    insert_live(connection, 2, "passing", (5, 6))
-    insert_live(connection, 3, "update", (7, 9), handover_bytes=8)
-    insert_live(connection, 4, "while", (9, 12), shape_index="{1}", is_phi=True, opcode="while")
-    insert_live(connection, 5, "later", (13, 14), size_bytes=4)
-    insert(
-        connection, "uses", run_id=1, value_id=0, position=0, instruction="while", operand_number=0,
-        operand_index="{1}",
-    )  # fmt: skip
+    for value_id in range(6):
+        insert_value(connection, value_id, f"i{value_id}", size_bytes=8 if value_id < 5 else 4)
+    address = {"run_id": 1, "allocation_index": 0, "offset_bytes": 0, "placed_values": 6, "slot_bytes": 8}
+    insert(connection, "shared_addresses", **address, placed_bytes=44, turns=3, turn_bytes=20)
     columns = ("values", "turns", "saved_bytes", "slot_bytes", "alias_bytes", "reuse")
     assert ask(connection, "shared_slots", *columns) == [(6, 3, 12, 8, 24, 2.5)]
-    connection.execute("UPDATE runs SET has_ranges = false")
-    connection.execute("DELETE FROM ranges")
+    connection.execute("UPDATE shared_addresses SET turns = NULL, turn_bytes = NULL")
     assert ask(connection, "shared_slots", *columns) == [(6, None, None, 8, None, None)]
 
 

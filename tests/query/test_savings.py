@@ -115,6 +115,7 @@ class Program:
         filled = {
             "is_constant": False, "is_thread_local": False, "maybe_live_out": False, "color": 0,
             "is_preallocated_temp": False, "placed_values": 1, "placed_bytes": size, "live_peak_bytes": size,
+            "other_color_values": 0,
         } | columns  # fmt: skip
         self.insert("allocations", allocation_index=index, size_bytes=size, **filled)
 

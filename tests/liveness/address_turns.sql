@@ -1,18 +1,7 @@
--- title: Addresses that hold several values, the turns that these take there, and the bytes of the turns.
--- note: Values whose bytes another one takes over in place are one turn. So is the state of a loop, although its bytes are
---   free for other values between its last use in the body and its update there.
--- column run_id BIGINT: Number of the run.
--- column allocation_index BIGINT: Number of the allocation.
--- column offset_bytes BIGINT: Start within the allocation, bytes.
--- column values BIGINT: Values, count.
--- column slot_bytes BIGINT: Size of the largest, bytes.
--- column value_bytes BIGINT: Sum of their sizes, bytes.
--- column turns BIGINT: Turns, count; NULL without live ranges.
--- column turn_bytes BIGINT: Sum of the sizes of the turns, bytes; NULL without live ranges.
-CREATE OR REPLACE MACRO address_turns(run := NULL, label := NULL, module := NULL) AS TABLE
+-- What the import stores in shared_addresses, by joins and sums over values, uses and ranges.
 WITH results AS (
     SELECT v.run_id, v.value_id, v.instruction, v.shape_index, v.allocation_index, v.offset_bytes
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN "values" AS v ON v.run_id = r.run_id
     WHERE v.opcode = 'while' AND v.is_phi
 ),
@@ -65,7 +54,7 @@ FROM (
         sum(v.size_bytes)::BIGINT AS value_bytes,
         count(*) FILTER (h.handover_bytes = v.size_bytes) AS taken_over,
         sum(h.handover_bytes) AS handover_bytes
-    FROM selected_runs(run, label, module) AS r
+    FROM runs AS r
     JOIN allocations AS a ON a.run_id = r.run_id AND a.placed_values > 1
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     -- Most values hand nothing over.
@@ -81,4 +70,5 @@ LEFT JOIN (
     SELECT x.run_id, x.allocation_index, x.offset_bytes, count(*) AS turns, sum(x.last.bytes) AS bytes
     FROM interrupted AS x
     GROUP BY x.run_id, x.allocation_index, x.offset_bytes
-) AS i ON i.run_id = s.run_id AND i.allocation_index = s.allocation_index AND i.offset_bytes = s.offset_bytes;
+) AS i ON i.run_id = s.run_id AND i.allocation_index = s.allocation_index AND i.offset_bytes = s.offset_bytes
+ORDER BY ALL;
