@@ -281,11 +281,8 @@ def test_a_section_may_be_longer_than_a_record(tmp_path: Path) -> None:
 
 
 SMALL = [one for one in committed_sets() if sum(map(len, one.texts().values())) < 9000]
-FEW = [
-    pytest.param(one, marks=[pytest.mark.slow] * (number % 5 != 0 and one.primary.parent != WHOLE))
-    for number, one in enumerate(SMALL)
-]
-"""To be cut at many places: some of them, and that which has every section, where time counts."""
+FEW = [pytest.param(one, marks=[pytest.mark.slow] * (at % 5 != 0)) for at, one in enumerate(SMALL)]
+"""To be cut at many places."""
 """Sets of every era that can be cut at every line in a second."""
 
 
