@@ -6,7 +6,6 @@ stand for the other. A fact that a file does not state is None.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -17,7 +16,6 @@ __all__ = [
     "Donor",
     "HloText",
     "InPlace",
-    "Instruction",
     "InstructionColumns",
     "Links",
     "ModuleHeader",
@@ -80,80 +78,32 @@ class SourceFrame:
     end_column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One HLO instruction; names are unique within the module."""
-
-    computation: str
-    instruction: str
-    opcode: str
-    shape: str
-    """With layout, verbatim."""
-    operands: tuple[str, ...]
-    """Names of instructions. Where the text leaves out a get-tuple-element (`%x#1`, since jaxlib 0.11) this
-    is the instruction that makes the tuple; the protobuf has them all."""
-    op_name: str | None
-    stack_frame_id: int | None
-    called_computations: tuple[str, ...]
-    is_root: bool
-    source_file: str | None
-    """As the metadata states it (up to jaxlib 0.7); see `ingest.hlo.frames` for what a frame says."""
-    source_line: int | None
-
-
 @dataclass(slots=True)
 class InstructionColumns:
-    """Instructions column-wise, in the order of the file; all lists are equally long.
+    """HLO instructions column-wise, in the order of the file; all lists are equally long.
 
     100,000 of them take 35 MB here; to make records of them takes half the time of reading again.
     """
 
     computation: list[str] = field(default_factory=list)
     instruction: list[str] = field(default_factory=list)
+    """Names are unique within the module."""
     opcode: list[str] = field(default_factory=list)
     shape: list[str] = field(default_factory=list)
+    """With layout, verbatim."""
     operands: list[tuple[str, ...]] = field(default_factory=list)
+    """Names of instructions. Where the text leaves out a get-tuple-element (`%x#1`, since jaxlib 0.11) this
+    is the instruction that makes the tuple; the protobuf has them all."""
     op_name: list[str | None] = field(default_factory=list)
     stack_frame_id: list[int | None] = field(default_factory=list)
     called_computations: list[tuple[str, ...]] = field(default_factory=list)
     is_root: list[bool] = field(default_factory=list)
     source_file: list[str | None] = field(default_factory=list)
+    """As the metadata states it (up to jaxlib 0.7); see `ingest.hlo.frames` for what a frame says."""
     source_line: list[int | None] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.instruction)
-
-    def __getitem__(self, row: int) -> Instruction:
-        """Return one instruction as a record."""
-        return Instruction(
-            self.computation[row],
-            self.instruction[row],
-            self.opcode[row],
-            self.shape[row],
-            self.operands[row],
-            self.op_name[row],
-            self.stack_frame_id[row],
-            self.called_computations[row],
-            self.is_root[row],
-            self.source_file[row],
-            self.source_line[row],
-        )
-
-    def __iter__(self) -> Iterator[Instruction]:
-        return map(
-            Instruction,
-            self.computation,
-            self.instruction,
-            self.opcode,
-            self.shape,
-            self.operands,
-            self.op_name,
-            self.stack_frame_id,
-            self.called_computations,
-            self.is_root,
-            self.source_file,
-            self.source_line,
-        )
 
 
 class InPlace(NamedTuple):

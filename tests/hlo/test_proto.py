@@ -23,10 +23,11 @@ from ingest.hlo.assignment import HloProto
 from ingest.hlo.budget import Budget
 from ingest.hlo.compare import Comparison, Difference, comparable_shape
 from ingest.hlo.proto import read_proto
-from ingest.hlo.records import Alias, Instruction
+from ingest.hlo.records import Alias
 from ingest.hlo.shape_text import PRIMITIVE_TYPES, dtype_of, part_of, shape_text
 from ingest.hlo.text import read_hlo_text
 from ingest.hlo.wire import MAX_BYTES
+from tests.support.instructions import Instruction, instructions
 
 DATA = Path(__file__).parents[1] / "data" / "hlo"
 PROTOS = sorted(DATA.rglob("*.hlo.pb"))
@@ -100,7 +101,7 @@ def compare(proto: HloProto, dump: Dump) -> tuple[Difference, ...]:
 
 def facts_of_the_text(instruction: Instruction) -> Instruction:
     """Return an instruction without what text and protobuf tell in different words."""
-    return dataclasses.replace(instruction, shape=comparable_shape(instruction.shape))
+    return instruction._replace(shape=comparable_shape(instruction.shape))
 
 
 def assert_same_module(path: Path) -> None:
@@ -117,20 +118,24 @@ def assert_same_module(path: Path) -> None:
         assert len({comparable_shape(layout).replace(", ", ",") for layout in layouts}) == 1
     if text.frames:
         assert proto.frames == text.frames
-    told = {item.instruction: facts_of_the_text(item) for item in proto.instructions}
+    told = {item.instruction: facts_of_the_text(item) for item in instructions(proto.instructions)}
     left_out = [name for name in told if name not in set(text.instructions.instruction)]
     assert {told[name].opcode for name in left_out} <= {"get-tuple-element"}  # since jaxlib 0.11
-    for item in map(facts_of_the_text, text.instructions):
+    for item in map(facts_of_the_text, instructions(text.instructions)):
         other = told[item.instruction]
         if not text.frames:
-            other = dataclasses.replace(other, stack_frame_id=None)
+            other = other._replace(stack_frame_id=None)
         if left_out:
             sources = [told[name].operands[0] if name in left_out else name for name in other.operands]
-            other = dataclasses.replace(other, operands=tuple(sources))
+            other = other._replace(operands=tuple(sources))
         assert other == item
     for computation in {item.computation for item in proto.schedule}:
-        names = [item.instruction for item in text.instructions if item.computation == computation]
-        order = [item.instruction for item in proto.instructions if item.computation == computation]
+        names = [
+            item.instruction for item in instructions(text.instructions) if item.computation == computation
+        ]
+        order = [
+            item.instruction for item in instructions(proto.instructions) if item.computation == computation
+        ]
         assert [name for name in order if name in set(names)] == names
 
 
@@ -439,7 +444,7 @@ def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:
     )
     plain = read(tmp_path, module(instruction()))
     more = read(tmp_path, unknown + module(instruction(b"a", unknown)) + unknown)
-    assert list(more.instructions) == list(plain.instructions)
+    assert more.instructions == plain.instructions
 
 
 def test_a_literal_of_megabytes_is_not_parsed(tmp_path: Path) -> None:
@@ -600,7 +605,7 @@ def test_no_change_of_bytes_raises_anything_else(scratch: Path, data: st.DataObj
     for place, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), min_size=1, max_size=8)):
         content[place] = byte
     proto, error = attempt(scratch / "module.hlo.pb", bytes(content))
-    assert error or (proto and len(list(proto.instructions)) == len(proto.instructions))
+    assert error or (proto and len(instructions(proto.instructions)) == len(proto.instructions))
 
 
 def test_every_protobuf_of_the_corpus_agrees_with_its_texts(shared_corpus: Path) -> None:

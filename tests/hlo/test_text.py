@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from ingest.errors import DumpError
 from ingest.hlo.blocks import LineBlocks
 from ingest.hlo.header import parse_aliases, parse_header
-from ingest.hlo.records import Alias, HloText, Instruction, SourceFrame
+from ingest.hlo.records import Alias, HloText, SourceFrame
 from ingest.hlo.text import MAX_PROBLEMS, read_hlo_text
+from tests.support.instructions import Instruction, instructions
 
 DATA = Path(__file__).parents[1] / "data" / "hlo"
 TEXTS = sorted(path for path in DATA.rglob("*_optimizations.txt"))
@@ -31,7 +32,7 @@ GPU = DATA / "gpu-h100-multiheap" / "module_1990.jit_cd.sm_9.0a_gpu_after_optimi
 
 def instruction(text: HloText, name: str) -> Instruction:
     """Return the instruction of that name."""
-    return text.instructions[text.instructions.instruction.index(name)]
+    return instructions(text.instructions)[text.instructions.instruction.index(name)]
 
 
 def module(tmp_path: Path, *lines: str, before: str = "", after: str = "}\n\n") -> Path:
@@ -144,10 +145,12 @@ def test_operands_with_shapes_are_read() -> None:
 def test_names_without_percent_signs_are_read() -> None:
     """From TF 2.7 to jaxlib 0.5 names stand bare, and the source line in the metadata."""
     text = read_hlo_text(SORT)
-    reduce = next(item for item in text.instructions if item.opcode == "reduce")
+    reduce = next(item for item in instructions(text.instructions) if item.opcode == "reduce")
     assert reduce.operands == ("sort.19", "constant.0") or len(reduce.operands) == 2
-    assert all(re.fullmatch(r"[\w.-]+", name) for item in text.instructions for name in item.operands)
-    assert {item.source_file for item in text.instructions} == {None, "/opt/xla/jx.py"}
+    assert all(
+        re.fullmatch(r"[\w.-]+", name) for item in instructions(text.instructions) for name in item.operands
+    )
+    assert set(text.instructions.source_file) == {None, "/opt/xla/jx.py"}
     assert text.frames == ()
 
 
@@ -174,7 +177,11 @@ def test_metadata_of_gpu_texts_is_read_around_its_other_fields() -> None:
             r"^  (?:ROOT )?%(\S+) = .*stack_frame_id=(\d+)", GPU.read_text(), re.MULTILINE
         )
     }
-    found = {item.instruction: str(item.stack_frame_id) for item in text.instructions if item.stack_frame_id}
+    found = {
+        item.instruction: str(item.stack_frame_id)
+        for item in instructions(text.instructions)
+        if item.stack_frame_id
+    }
     assert found == lines
     assert len(found) == 10
 
@@ -208,7 +215,7 @@ def test_what_looks_like_metadata_within_a_string_is_none(tmp_path: Path) -> Non
         ' called_computations={%one, %two}, metadata={op_name="true" stack_frame_id=3}',
         'ROOT %b = f32[] add(%a, %a), sharding={replicated}, metadata={stack_frame_id=4 op_name="late"}',
     )
-    first, second = read_hlo_text(path).instructions
+    first, second = instructions(read_hlo_text(path).instructions)
     assert (first.op_name, first.stack_frame_id) == ("true", 3)
     assert first.called_computations == ("one", "two")
     assert (second.op_name, second.stack_frame_id) == ("late", 4)
@@ -264,7 +271,7 @@ def test_escapes_are_undone(tmp_path: Path) -> None:
         r'ROOT %a = f32[] constant(1), metadata={op_name="caf\303\251\n\"x\""'
         r' source_file="a\\b.py" source_line=7}',
     )
-    (only,) = read_hlo_text(path).instructions
+    (only,) = instructions(read_hlo_text(path).instructions)
     assert (only.op_name, only.source_file, only.source_line) == ('café\n"x"', "a\\b.py", 7)
 
 
@@ -311,8 +318,8 @@ def test_a_text_cut_anywhere_gives_what_stands_before_the_cut(tmp_path: Path, pa
         complete = sum(re.match(r"  (ROOT )?%?\S+ = ", line) is not None for line in lines)
         assert complete <= count <= complete + 1
         assert (
-            list(text.instructions)[: max(0, complete - 1)]
-            == list(whole.instructions)[: max(0, complete - 1)]
+            instructions(text.instructions)[: max(0, complete - 1)]
+            == instructions(whole.instructions)[: max(0, complete - 1)]
         )
         assert text.problems
 
@@ -403,7 +410,7 @@ def test_no_text_raises(scratch: Path, pieces: list[str], block_bytes: int) -> N
     path = scratch / "module.txt"
     path.write_text("HloModule m\n" + "".join(pieces))
     columns = read_hlo_text(path, block_bytes=block_bytes).instructions
-    assert len(list(columns)) == len(columns) == len(columns.computation) == len(columns.source_line)
+    assert len(instructions(columns)) == len(columns) == len(columns.computation) == len(columns.source_line)
 
 
 @pytest.mark.parametrize(
