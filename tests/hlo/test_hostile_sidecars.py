@@ -23,57 +23,39 @@ from ingest.hlo.proto import read_proto
 from ingest.hlo.provenance import trace_origins
 from ingest.hlo.records import SourceFrame
 from ingest.hlo.text import read_hlo_text
+from tests.support.protobufs import field, varint
 
 SIZES = (100, 200, 400, 800)
 
 
-def varint(value: int) -> bytes:
-    """Encode a number."""
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])
-
-
-def field(number: int, data: bytes) -> bytes:
-    """Encode a message or string field."""
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def integer(number: int, value: int) -> bytes:
-    """Encode a number field."""
-    return varint(number << 3) + varint(value)
-
-
-ARRAY = integer(2, 11) + field(3, varint(8))
+ARRAY = field(2, 11) + field(3, varint(8))
 
 
 def tuple_of(*shapes: bytes) -> bytes:
     """Encode the shape of a tuple."""
-    return integer(2, 13) + b"".join(field(4, shape) for shape in shapes)
+    return field(2, 13) + b"".join(field(4, shape) for shape in shapes)
 
 
 def instruction(id_: int, opcode: bytes, shape: bytes, *rest: bytes) -> bytes:
     """Encode an instruction of a computation."""
     name = b"i%d" % id_
-    return field(2, field(1, name) + field(2, opcode) + field(3, shape) + integer(35, id_) + b"".join(rest))
+    return field(2, field(1, name) + field(2, opcode) + field(3, shape) + field(35, id_) + b"".join(rest))
 
 
 def value(id_: int, instruction_id: int) -> bytes:
     """Encode a value that an instruction defines, in allocation 0."""
-    return field(1, integer(1, id_) + integer(2, 32) + field(3, integer(4, instruction_id)))
+    return field(1, field(1, id_) + field(2, 32) + field(3, field(4, instruction_id)))
 
 
 def module(*instructions: bytes, rest: bytes = b"", assignment: bytes = b"") -> bytes:
     """Encode an HloProto whose entry computation holds these instructions."""
-    body = field(1, b"main") + b"".join(instructions) + integer(5, 1) + integer(6, len(instructions))
-    return field(1, field(1, b"m") + rest + field(3, body) + integer(6, 1)) + field(3, assignment)
+    body = field(1, b"main") + b"".join(instructions) + field(5, 1) + field(6, len(instructions))
+    return field(1, field(1, b"m") + rest + field(3, body) + field(6, 1)) + field(3, assignment)
 
 
 def chain_of_elements(size: int) -> bytes:
     """Each instruction takes an element of the one before, although none has any."""
-    elements = [instruction(at + 1, b"get-tuple-element", ARRAY, integer(36, at)) for at in range(1, size)]
+    elements = [instruction(at + 1, b"get-tuple-element", ARRAY, field(36, at)) for at in range(1, size)]
     return module(instruction(1, b"add", ARRAY), *elements, assignment=value(0, 1))
 
 
@@ -82,14 +64,14 @@ def chain_of_nested_elements(size: int) -> bytes:
     shape = ARRAY
     for _ in range(8):
         shape = tuple_of(shape)
-    elements = [instruction(at + 1, b"get-tuple-element", shape, integer(36, at)) for at in range(1, size)]
+    elements = [instruction(at + 1, b"get-tuple-element", shape, field(36, at)) for at in range(1, size)]
     return module(instruction(1, b"add", ARRAY), *elements, assignment=value(0, 1))
 
 
 def wide_tuple(size: int) -> bytes:
     """A tuple of many operands: each of its elements comes from one of them."""
     parameters = [instruction(at, b"parameter", ARRAY) for at in range(1, size + 1)]
-    operands = b"".join(integer(36, at) for at in range(1, size + 1))
+    operands = b"".join(field(36, at) for at in range(1, size + 1))
     shape = tuple_of(*[ARRAY] * size)
     return module(
         *parameters,
@@ -101,11 +83,11 @@ def wide_tuple(size: int) -> bytes:
 def many_branches(size: int) -> bytes:
     """A conditional with a branch for each operand."""
     branches = b"".join(
-        field(3, field(1, b"b%d" % at) + instruction(at * 1000, b"parameter", ARRAY) + integer(5, at))
+        field(3, field(1, b"b%d" % at) + instruction(at * 1000, b"parameter", ARRAY) + field(5, at))
         for at in range(10, size + 10)
     )
-    operands = b"".join(integer(36, 1) for _ in range(size + 1))
-    called = b"".join(integer(38, at) for at in range(10, size + 10))
+    operands = b"".join(field(36, 1) for _ in range(size + 1))
+    called = b"".join(field(38, at) for at in range(10, size + 10))
     return module(
         instruction(1, b"add", ARRAY),
         instruction(2, b"conditional", ARRAY, operands, called),
@@ -116,8 +98,8 @@ def many_branches(size: int) -> bytes:
 
 def one_id_for_all_computations(size: int) -> bytes:
     """Many computations of one id, and one schedule for them."""
-    computations = field(3, field(1, b"c") + integer(5, 7)) * size
-    schedule = field(7, field(1, integer(1, 7) + field(2, field(1, b"\x01" * size))))
+    computations = field(3, field(1, b"c") + field(5, 7)) * size
+    schedule = field(7, field(1, field(1, 7) + field(2, field(1, b"\x01" * size))))
     return module(instruction(1, b"add", ARRAY), rest=computations + schedule)
 
 

@@ -11,8 +11,9 @@ import pytest
 from ingest.hlo.proto import read_proto
 from ingest.hlo.records import Donor
 from ingest.hlo.text import read_hlo_text
-from tests.hlo.test_hostile_sidecars import ARRAY, field, instruction, integer, module
+from tests.hlo.test_hostile_sidecars import ARRAY, instruction, module
 from tests.support.dump_sets import DATA
+from tests.support.protobufs import field
 
 TEXT = """HloModule jit_f, is_scheduled=true, buffer_donor={ (1, {}), (2, {0}) }
 
@@ -115,11 +116,11 @@ def a_module(
     opcode: bytes = b"add", name: bytes = b"m", *, of_third: bytes = b"", donor: int = 1, channel: int = 5
 ) -> bytes:
     """Encode three instructions, of which the third takes the second twice."""
-    donors = field(18, field(1, integer(1, donor) + field(2, b"\x00")))
+    donors = field(18, field(1, field(1, donor) + field(2, b"\x00")))
     return module(
         instruction(1, b"parameter", ARRAY),
-        instruction(2, opcode, ARRAY, integer(36, 1), integer(26, channel)),
-        instruction(3, b"multiply", ARRAY, integer(36, 2), integer(36, 2), of_third),
+        instruction(2, opcode, ARRAY, field(36, 1), field(26, channel)),
+        instruction(3, b"multiply", ARRAY, field(36, 2), field(36, 2), of_third),
         rest=field(1, name) + donors,
     )
 
@@ -128,7 +129,7 @@ def a_module(
     "other",
     [
         a_module(b"subtract"),
-        a_module(of_third=integer(36, 1)),
+        a_module(of_third=field(36, 1)),
         a_module(of_third=field(14, b"\x01")),
         a_module(of_third=field(63, b"LT")),
         a_module(of_third=field(8, b"literal")),

@@ -28,6 +28,7 @@ from ingest.hlo.shape_text import PRIMITIVE_TYPES, dtype_of, part_of, shape_text
 from ingest.hlo.text import read_hlo_text
 from ingest.hlo.wire import MAX_BYTES
 from tests.support.instructions import Instruction, instructions
+from tests.support.protobufs import field, varint
 
 DATA = Path(__file__).parents[1] / "data" / "hlo"
 PROTOS = sorted(DATA.rglob("*.hlo.pb"))
@@ -390,37 +391,18 @@ def test_parts_of_tuples_are_found_by_their_index() -> None:
     assert part_of(shape, (0, 0)) is None
 
 
-def varint(value: int) -> bytes:
-    """Encode a number."""
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])
-
-
-def field(number: int, data: bytes) -> bytes:
-    """Encode a message or string field."""
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def integer(number: int, value: int) -> bytes:
-    """Encode a number field."""
-    return varint(number << 3) + varint(value)
-
-
-SHAPE = field(3, integer(2, 11) + field(3, varint(8)))
+SHAPE = field(3, field(2, 11) + field(3, varint(8)))
 
 
 def module(*instructions: bytes, name: bytes = b"m") -> bytes:
     """Encode an HloProto of one computation."""
-    body = field(1, b"main") + b"".join(field(2, item) for item in instructions) + integer(5, 1)
-    return field(1, field(1, name) + field(3, body) + integer(6, 1))
+    body = field(1, b"main") + b"".join(field(2, item) for item in instructions) + field(5, 1)
+    return field(1, field(1, name) + field(3, body) + field(6, 1))
 
 
 def instruction(name: bytes = b"a", *rest: bytes, id_: int = 1) -> bytes:
     """Encode an HloInstructionProto."""
-    return field(1, name) + field(2, b"add") + SHAPE + integer(35, id_) + b"".join(rest)
+    return field(1, name) + field(2, b"add") + SHAPE + field(35, id_) + b"".join(rest)
 
 
 def read(
@@ -436,7 +418,7 @@ def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:
     """Fields of a later release, in any wire type, change nothing."""
     unknown = (
         field(500, b"x" * 300)
-        + integer(501, 7)
+        + field(501, 7)
         + varint(502 << 3 | 1)
         + b"8 bytes."
         + varint(503 << 3 | 5)
@@ -450,7 +432,7 @@ def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:
 def test_a_literal_of_megabytes_is_not_parsed(tmp_path: Path) -> None:
     """A large instruction is read without its constant, also where its fields come in odd order."""
     literal = field(8, b"\x00" * (40 << 20))
-    proto = read(tmp_path, module(literal + instruction(b"big"), instruction(b"b", integer(36, 1), id_=2)))
+    proto = read(tmp_path, module(literal + instruction(b"big"), instruction(b"b", field(36, 1), id_=2)))
     assert proto.instructions.instruction == ["big", "b"]
     assert proto.instructions.shape == ["f32[8]"] * 2
     assert proto.instructions.operands == [(), ("big",)]
@@ -465,17 +447,17 @@ def test_bytes_that_are_no_utf8_are_replaced(tmp_path: Path) -> None:
 def test_ids_of_two_halves_are_found_by_the_lower_one(tmp_path: Path) -> None:
     """An operand told by its number within the computation is the one of that computation."""
     first = instruction(b"a", id_=(1 << 32) | 5)
-    proto = read(tmp_path, module(first, instruction(b"b", integer(36, 5), id_=(1 << 32) | 6)))
+    proto = read(tmp_path, module(first, instruction(b"b", field(36, 5), id_=(1 << 32) | 6)))
     assert proto.instructions.operands == [(), ("a",)]
 
 
 def test_what_does_not_fit_together_is_a_problem_not_an_error(tmp_path: Path) -> None:
     """Unknown ids of operands, computations and values leave the rest as it is."""
-    value = field(1, integer(1, 3) + integer(2, 32) + field(3, integer(4, 99)))
+    value = field(1, field(1, 3) + field(2, 32) + field(3, field(4, 99)))
     assigned = field(
-        3, integer(1, 0) + integer(2, 32) + field(9, integer(1, 3) + integer(3, 32)) + field(9, integer(1, 4))
+        3, field(1, 0) + field(2, 32) + field(9, field(1, 3) + field(3, 32)) + field(9, field(1, 4))
     )
-    odd = instruction(b"a", integer(36, 77), integer(38, 78))
+    odd = instruction(b"a", field(36, 77), field(38, 78))
     proto = read(tmp_path, module(odd, instruction(b"b")) + field(3, value + assigned))
     assert [problem.message for problem in proto.problems] == [
         "1 instructions have the id of another one",
@@ -520,9 +502,9 @@ GOOD = module(instruction())
         (module(instruction(), name=b""), "no HLO module"),
         (module(b"\x0a\x01a"), "no name or opcode"),
         (module(b""), "no name or opcode"),
-        (integer(1, 5), "wire type"),
-        (field(1, integer(3, 5)), "no HLO module"),
-        (field(1, field(500, bytes(1 << 20)) + integer(3, 5) + b"\x1a\x7f"), "reaches beyond"),
+        (field(1, 5), "wire type"),
+        (field(1, field(3, 5)), "no HLO module"),
+        (field(1, field(500, bytes(1 << 20)) + field(3, 5) + b"\x1a\x7f"), "reaches beyond"),
         (GOOD[:-1], "cut off"),
         (GOOD + b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "cut off"),
         (GOOD + b"\x0a" + b"\xff" * 20, "more than 64 bits"),
@@ -530,7 +512,7 @@ GOOD = module(instruction())
         (field(1, field(1, b"m") + varint(3 << 3 | 2) + varint(1 << 40)), "damaged"),
         (module(field(1, b"a") + field(2, b"b") + field(3, nested(200, 4))), "damaged"),
         (module(field(1, b"a") + field(2, b"b") + field(3, nested(100, 5, 10))), "damaged"),
-        (field(3, field(4, field(1, integer(1, 9)))) + GOOD, "unknown kind 9"),
+        (field(3, field(4, field(1, field(1, 9)))) + GOOD, "unknown kind 9"),
         (module(field(1, b"a" * (17 << 20)) + field(2, b"b")), "larger than any"),
     ],
 )

@@ -23,6 +23,7 @@ from ingest.maintenance.doctor import examine
 from ingest.maintenance.export import export_database, import_export
 from tests.support.dump_sets import DATA
 from tests.support.extras import require_library
+from tests.support.protobufs import field, varint
 from tests.support.web import web_server
 
 FOLDER = Path(__file__).parent / "profiled"
@@ -30,22 +31,6 @@ FOLDER = Path(__file__).parent / "profiled"
 [PROTO] = (FOLDER / "dump").glob("*.hlo.pb")
 OTHER_PROTO = DATA / "hlo/jaxlib-0.10.2-cpu/module_0004.jit_cd.cpu_after_optimizations.hlo.pb"
 PAST = 1_700_000_000
-
-
-def field(number: int, value: int | bytes | str) -> bytes:
-    """Write a field of a protobuf."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
-def varint(value: int) -> bytes:
-    data = bytearray()
-    while value > 0x7F:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*data, value])
 
 
 def plane(name: str, *more: bytes, stats: Iterable[tuple[str, int, int | bytes | str]] = ()) -> bytes:
