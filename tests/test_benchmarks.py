@@ -26,10 +26,8 @@ from ingest.dump.parse import parse_dump
 from ingest.dump.records import Dump
 from ingest.pipeline.importer import import_dumps
 from ingest.query.catalog import shipped
-from tests.support.dump_sets import DumpSet, committed_sets
+from tests.support.dump_sets import PRIMARY, DumpSet, committed_sets
 from tests.support.render import render
-
-PRIMARY = "-buffer-assignment.txt"
 
 
 def patterns() -> list[DumpSet]:

@@ -19,14 +19,12 @@ import pytest
 from ingest.cli.ingest import ingest
 from ingest.events import Event
 from tests.support.documents import block, install, install_commands
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import PAST, SEEDS
 
 pytestmark = pytest.mark.slow  # hours of a day: each test runs the scripts, in processes of their own
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = (ROOT / "docs" / "scheduled-imports.md").read_text(encoding="utf-8")
-SEEDS = sorted((DATA / "seeds").iterdir())
-PAST = 1_700_000_000
 SCRIPT = "/usr/local/bin/xbuf-hourly"
 
 

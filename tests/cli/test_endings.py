@@ -15,10 +15,9 @@ import duckdb
 import pytest
 
 from ingest import import_dumps
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import SEEDS
 
 ROOT = Path(__file__).parents[2]
-SEEDS = sorted((DATA / "seeds").iterdir())
 SLOW = pytest.mark.slow
 INGEST = "from ingest.cli.entry import xbuf_ingest as main"
 XBUF = "from ingest.cli.entry import xbuf as main"

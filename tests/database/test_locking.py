@@ -37,11 +37,9 @@ from ingest.pipeline.journal import read_journals, staging_folder
 from tests.reliability.day import live_through
 from tests.reliability.locks import as_markdown, matrix
 from tests.support.content import differences
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PAST, SEEDS
 from tests.support.shells import Shell, ShellError
 
-SEEDS = sorted((DATA / "seeds").iterdir())
-PAST = 1_700_000_000
 COUNT = "SELECT count(*) FROM runs"
 _E = TypeVar("_E")
 

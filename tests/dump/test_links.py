@@ -17,13 +17,12 @@ from ingest.pipeline.reading import read_tasks
 from ingest.source.local import is_of_kernel, keeping_folder, open_folder, open_regular
 from ingest.staging.outcome import parse_unless_unfinished
 from ingest.staging.task import Staged, Task
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, settle
 
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
 STEM = "module_0002.jit_step.cpu_after_optimizations"
 PRIMARY, VALUES, LIVE_RANGE = "-buffer-assignment.txt", "-buffer-assignment-values.txt", "-live-range.txt"
 SECRET = "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI"
-PAST = 1_700_000_000
 
 
 @pytest.fixture
@@ -36,11 +35,6 @@ def dumps(tmp_path: Path) -> Path:
     (tmp_path / "secret").write_text(f"{SECRET}\n")
     settle(tmp_path)
     return folder
-
-
-def settle(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        os.utime(path, (PAST, PAST), follow_symlinks=False)
 
 
 def load(database: Path, *paths: Path, **options: Any) -> ImportSummary:

@@ -54,11 +54,15 @@ def empty_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_once(tmp_path_factory, "empty-lake", make)
 
 
+def copied(lake: Path, folder: Path) -> Lake:
+    """Copy a lake into a folder."""
+    return Lake(str(shutil.copytree(lake, folder / "lake")), True)
+
+
 @pytest.fixture
 def lake(empty_lake: Path, tmp_path: Path) -> Lake:
     """A lake without runs."""
-    shutil.copytree(empty_lake, tmp_path / "lake")
-    return Lake(str(tmp_path / "lake"), True)
+    return copied(empty_lake, tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -77,8 +81,7 @@ def demonstration_lake(tmp_path_factory: pytest.TempPathFactory, demonstration_f
 @pytest.fixture
 def full_lake(tmp_path: Path, demonstration_lake: Path) -> Lake:
     """A lake with the runs of the demonstration."""
-    shutil.copytree(demonstration_lake, tmp_path / "lake")
-    return Lake(str(tmp_path / "lake"), True)
+    return copied(demonstration_lake, tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +128,7 @@ def lesser_part(tmp_path_factory: pytest.TempPathFactory, part: str) -> str:
 @pytest.fixture(scope="session")
 def whole(empty_lake: Path, part: str, tmp_path_factory: pytest.TempPathFactory) -> Content:
     """What is visible of two runs with a label, after nothing special."""
-    lake = Lake(str(shutil.copytree(empty_lake, tmp_path_factory.mktemp("whole") / "lake")), True)
+    lake = copied(empty_lake, tmp_path_factory.mktemp("whole"))
 
     def content() -> Content:
         load(lake, part, team="a")

@@ -13,25 +13,12 @@ import pytest
 from ingest.database.ddl import creation
 from ingest.database.revision import HEAD
 from ingest.lake.batch import Abandoned, Batch, abandon, open_batches, publish
-from ingest.lake.commit import complete_all, connect
-from ingest.lake.files import attach
+from ingest.lake.commit import complete_all
 from ingest.lake.layout import RUNS_A_BATCH, TABLES_OF_RUNS
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
 from ingest.pipeline.load import load_parts
-from tests.support.lakes import Content, begin, end, in_process, load, stage, steps, visible
-
-
-def in_lake(lake: Lake, query: str, *tables: str) -> list[tuple[object, ...]]:
-    """Run a query on tables of a lake, as they are."""
-
-    def ask() -> list[tuple[object, ...]]:
-        with connect() as connection:
-            for name in tables:
-                attach(connection, lake, name, lake.table(name))
-            return connection.execute(query).fetchall()
-
-    return in_process(ask)
+from tests.support.lakes import Content, ask, begin, end, in_process, load, stage, steps, visible
 
 
 def test_a_lake_gets_the_rows_that_a_file_gets(lake: Lake, part: str) -> None:
@@ -51,9 +38,9 @@ def test_a_lake_gets_the_rows_that_a_file_gets(lake: Lake, part: str) -> None:
                 else "SELECT * EXCLUDE (run_id, import_id, ingested_at) FROM runs"
             ).fetchall()
             assert seen[name] == {tuple(map(repr, row)): rows.count(row) for row in rows}, name
-    [row] = in_lake(lake, "SELECT import_id, status, loaded, import_uuid FROM imports", "imports")
+    [row] = ask(lake, "SELECT import_id, status, loaded, import_uuid FROM imports", "imports")
     assert row == (1, "ok", 2, "one")
-    numbers = in_lake(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
+    numbers = ask(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
     assert numbers == [(RUNS_A_BATCH,), (RUNS_A_BATCH + 1,)]
 
 
@@ -65,7 +52,7 @@ def test_the_same_part_twice_is_one(lake: Lake, part: str) -> None:
         return [load(lake, part).runs, load(lake, part).runs]
 
     assert in_process(twice) == [2, 0]
-    assert in_lake(lake, "SELECT count(*) FROM values", "values") == in_lake(
+    assert ask(lake, "SELECT count(*) FROM values", "values") == ask(
         lake, "SELECT count(*) FROM values JOIN runs USING (run_id)", "values", "runs"
     )
 
@@ -93,7 +80,7 @@ def survive_a_kill(lake: Lake, part: str, whole: Content, arm: Callable[[], None
     assert after == whole
     assert again in (0, 2)
     assert not in_process(open_batches, lake)
-    assert in_lake(lake, "SELECT count(*), count(DISTINCT import_uuid) FROM imports", "imports")[0][1] == 1
+    assert ask(lake, "SELECT count(*), count(DISTINCT import_uuid) FROM imports", "imports")[0][1] == 1
     return code
 
 
@@ -121,7 +108,7 @@ def test_a_batch_that_two_complete_at_once_comes_once(lake: Lake, part: str, who
     children = [begin(lambda: complete_all(lake)) for _ in range(2)]
     assert [end(child) for child in children] == [0, 0]
     assert in_process(visible, lake) == whole
-    assert in_lake(lake, "SELECT import_id, loaded FROM imports", "imports") == [(1, 2)]
+    assert ask(lake, "SELECT import_id, loaded FROM imports", "imports") == [(1, 2)]
     assert not in_process(open_batches, lake)
 
 
@@ -136,7 +123,7 @@ def test_the_race_for_the_same_dumps(lake: Lake, part: str, whole: Content) -> N
     children = [begin(contend) for _ in range(4)]
     assert [end(child) for child in children] == [0] * 4
     assert in_process(visible, lake) == whole
-    [row] = in_lake(lake, "SELECT count(DISTINCT import_id), sum(loaded) FROM imports", "imports")
+    [row] = ask(lake, "SELECT count(DISTINCT import_id), sum(loaded) FROM imports", "imports")
     assert row == (12, 2)
 
 
@@ -153,7 +140,7 @@ def test_a_set_that_gains_files_takes_the_place_of_its_run(
 
     assert in_process(twice) == (2, 2, 0)
     assert in_process(visible, lake) == whole
-    numbers = in_lake(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
+    numbers = ask(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
     assert numbers == [(2 * RUNS_A_BATCH,), (2 * RUNS_A_BATCH + 1,)]
 
 
@@ -176,7 +163,7 @@ def test_replace_drops_the_older_runs_of_the_same_places(
 
     assert in_process(twice) == (2, 1)
     assert in_process(visible, lake)["ranges"] == whole["ranges"]
-    numbers = in_lake(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
+    numbers = ask(lake, "SELECT run_id FROM runs ORDER BY run_id", "runs")
     assert [int(str(number)) // RUNS_A_BATCH for (number,) in numbers] == [1, 2]
 
 

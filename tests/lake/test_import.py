@@ -14,13 +14,11 @@ import ingest.pipeline.importer as importer
 from ingest import ImportSummary, import_dumps
 from ingest.cli.ingest import ingest
 from ingest.errors import SourceError
-from ingest.lake.commit import connect
-from ingest.lake.files import attach
 from ingest.lake.store import Lake
 from ingest.source.apart import has_read
 from tests.lake.conftest import TWO_RUNS
-from tests.support.dump_sets import DATA
-from tests.support.lakes import begin, die, end, in_process
+from tests.support.dump_sets import DATA, settle
+from tests.support.lakes import ask, begin, die, end, in_process
 
 SEEDS = DATA / "seeds"
 
@@ -28,9 +26,7 @@ SEEDS = DATA / "seeds"
 def settled_copy(target: Path) -> Path:
     """Copy two dumps, with times long past."""
     shutil.copytree(TWO_RUNS, target)
-    for path in target.iterdir():
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    return target
+    return settle(target)
 
 
 @pytest.fixture
@@ -41,16 +37,6 @@ def dumps(tmp_path: Path) -> Path:
 
 def load(lake: Lake, dumps: Path, **options: Any) -> ImportSummary:
     return import_dumps(dumps, lake=lake.root, staging=f"{lake.root}-staging", jobs=0, **options)
-
-
-def ask(lake: Lake, query: str, *tables: str) -> list[tuple[Any, ...]]:
-    def answer() -> list[tuple[Any, ...]]:
-        with connect() as connection:
-            for name in tables:
-                attach(connection, lake, name, lake.table(name))
-            return connection.execute(query).fetchall()
-
-    return in_process(answer)
 
 
 def test_an_import_and_another_that_finds_nothing_new(lake: Lake, dumps: Path) -> None:

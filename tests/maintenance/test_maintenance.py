@@ -40,13 +40,11 @@ from ingest.query.install import install_queries
 from ingest.version import VERSION
 from tests.reliability.kills import ROOT
 from tests.support.content import differences, orphans
-from tests.support.dump_sets import DATA, write_donors
+from tests.support.dump_sets import DATA, PAST, SEEDS, write_donors
 from tests.support.rights import as_ordinary_user
 from tests.support.shells import Shell
 
-SEEDS = sorted((DATA / "seeds").iterdir())
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
-PAST = 1_700_000_000
 COUNT = "SELECT count(*) FROM runs"
 
 

@@ -36,12 +36,10 @@ from ingest.dump.parse import parse_set
 from ingest.events import Event, StagedApart
 from ingest.staging import stage
 from ingest.staging.task import Task
-from tests.support.content import orphans
-from tests.support.dump_sets import DATA, DumpSet, committed_sets
+from tests.support.content import orphans, rows
+from tests.support.dump_sets import DATA, PAST, PRIMARY, DumpSet, committed_sets
 from tests.support.rights import as_ordinary_user
 
-PRIMARY = "-buffer-assignment.txt"
-LONG_AGO = 1_700_000_000
 WHOLE = DATA / "dumps/jaxlib-0.7.2-cpu"
 """A set of one file with every section, 1.3 KB."""
 SPLIT = DATA / "dumps/jaxlib-0.10.0-cpu"
@@ -67,7 +65,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
-        os.utime(folder / name, (LONG_AGO, LONG_AGO))
+        os.utime(folder / name, (PAST, PAST))
     return folder
 
 
@@ -77,11 +75,6 @@ def variants(folder: Path, texts: Iterator[bytes]) -> int:
     for count, text in enumerate(texts, 1):
         write(folder, {f"module_{count:04d}.jit_f.cpu_after_optimizations{PRIMARY}": text})
     return count
-
-
-def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_database(database, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def assert_accounted(database: Path, summary: ImportSummary, found: int) -> None:
@@ -308,7 +301,7 @@ def test_a_line_of_200_mb_is_refused_in_bounded_memory(tmp_path: Path, database:
             for _ in range(200):
                 file.write(b"x" * 1_000_000)
             file.write(b"\n")
-        os.utime(folder / f"{name}{PRIMARY}", (LONG_AGO, LONG_AGO))
+        os.utime(folder / f"{name}{PRIMARY}", (PAST, PAST))
     done = xbuf_ingest(folder, "--format", "json", database=database)
     assert (done.code, json.loads(done.out)["loaded"], json.loads(done.out)["rejected"]) == (1, 1, 2)
     assert rows(database, "SELECT DISTINCT kind FROM rejects") == [("line-too-long",)]
@@ -337,7 +330,7 @@ def test_a_bomb_is_refused_in_bounded_memory(compress: str, tmp_path: Path, data
         else:
             path.write_bytes(pa.compress(bomb, codec="zstd", asbytes=True))
         assert path.stat().st_size < 2 * MIB
-        os.utime(path, (LONG_AGO, LONG_AGO))
+        os.utime(path, (PAST, PAST))
     del bomb
     done = xbuf_ingest(folder, database=database)
     assert done.code == 1
@@ -414,7 +407,7 @@ def test_odd_file_names_load_and_are_shown_escaped(tmp_path: Path, database: Pat
     bad = os.path.join(folder, b"bad\n\x1b" + PRIMARY.encode())
     with open(bad, "wb") as file:
         file.write(TINY[:-9])
-    os.utime(bad, (LONG_AGO, LONG_AGO))
+    os.utime(bad, (PAST, PAST))
     done = ingest_here(os.fsdecode(folder), database=database)
     assert done.code == 1
     assert display(os.fsdecode(bad)) in done.err

@@ -9,7 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 import pyarrow as pa
@@ -18,25 +18,18 @@ from click.testing import CliRunner
 
 import ingest.pipeline.reading
 import ingest.staging.workers
-from ingest import ImportSummary, import_dumps, open_database
+from ingest import ImportSummary, import_dumps
 from ingest.cli.ingest import ingest as command
 from ingest.cli.runs import rejects
 from ingest.database.connect import create
 from ingest.errors import XbufError
 from ingest.version import VERSION
-from tests.support.content import differences
-from tests.support.dump_sets import DATA, dump_sets
+from tests.support.content import differences, rows
+from tests.support.dump_sets import DATA, PAST, dump_sets, settle
 from tests.support.outside_count import outside_count
 
 SEEDS = DATA / "seeds"
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
-PAST = 1_700_000_000
-
-
-def settle(directory: Path) -> None:
-    """Give the files of a directory a time long past, as finished dumps have."""
-    for path in directory.rglob("*"):
-        os.utime(path, (PAST, PAST))
 
 
 @pytest.fixture
@@ -78,11 +71,6 @@ def imported(_imported: Place) -> Iterator[Place]:
 
 def load(database: Path, *paths: Path, **options: object) -> ImportSummary:
     return import_dumps(list(paths), database, **options)  # type: ignore[arg-type]
-
-
-def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_database(database, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def damage(path: Path) -> None:

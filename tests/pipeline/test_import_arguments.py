@@ -15,10 +15,9 @@ import ingest.pipeline.reading
 from ingest import UsageError, discover, import_dumps, open_database
 from ingest.cli.ingest import ingest as command
 from ingest.events import Event, NothingFound
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PRIMARY
 
 SMALL = DATA / "seeds" / "000_350494ed927c1c64.txt"
-PRIMARY = "-buffer-assignment.txt"
 DUMP = b"BufferAssignment:\nallocation 0: size 4, thread-local:\n value: <0 a @0> (size=4,offset=0): f32[]\n"
 LONG_AGO = (1_700_000_000, 1_700_000_000)
 

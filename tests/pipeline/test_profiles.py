@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from ingest import ImportSummary, import_dumps, open_database
+from ingest import ImportSummary, import_dumps
 from ingest.dump.content import Content
 from ingest.errors import DumpError
 from ingest.hlo.profile import read_profile
 from ingest.maintenance.doctor import examine
 from ingest.maintenance.export import export_database, import_export
-from tests.support.dump_sets import DATA
+from tests.support.content import rows
+from tests.support.dump_sets import DATA, PAST
 from tests.support.extras import require_library
 from tests.support.protobufs import field, varint
 from tests.support.web import web_server
@@ -30,7 +31,6 @@ FOLDER = Path(__file__).parent / "profiled"
 [PROFILE] = (FOLDER / "log").rglob("*.xplane.pb")
 [PROTO] = (FOLDER / "dump").glob("*.hlo.pb")
 OTHER_PROTO = DATA / "hlo/jaxlib-0.10.2-cpu/module_0004.jit_cd.cpu_after_optimizations.hlo.pb"
-PAST = 1_700_000_000
 
 
 def plane(name: str, *more: bytes, stats: Iterable[tuple[str, int, int | bytes | str]] = ()) -> bytes:
@@ -65,25 +65,20 @@ def load(database: Path, *paths: Path, **options: Any) -> ImportSummary:
     return import_dumps(list(paths), database, jobs=1, **options)
 
 
-def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_database(database, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
-
-
 def test_a_module_of_a_profile_is_a_run_with_its_facts(database: Path) -> None:
     """A profile that JAX took, in the folders that it makes."""
     assert load(database, FOLDER / "log").loaded == 1
-    assert query(
+    assert rows(
         database, "SELECT stem, module_name, backend, profile_host, dump_time, ranges_from FROM runs"
     ) == [("vm.jit_step(0)", "jit_step", "cpu", "vm", datetime(2026, 11, 21, 21, 21, 46, 29149), "hlo")]
-    assert query(database, "SELECT dump_dir FROM runs") == [(str(PROFILE.parent),)]
+    assert rows(database, "SELECT dump_dir FROM runs") == [(str(PROFILE.parent),)]
     assert load(database, FOLDER / "log").unchanged == 1
 
 
 def test_the_same_program_is_recognised_in_a_dump_and_a_profile(database: Path) -> None:
     """And its figures are the same."""
     assert load(database, FOLDER).loaded == 2
-    [(programs, runs, peaks)] = query(
+    [(programs, runs, peaks)] = rows(
         database,
         "SELECT count(DISTINCT program_sha256), count(DISTINCT run_id), count(DISTINCT peak_bytes)"
         " FROM runs JOIN hlo_modules USING (run_id)",
@@ -99,7 +94,7 @@ def test_a_compressed_profile_is_read_too(database: Path, tmp_path: Path) -> Non
     write(plain, content)
     write(packed, gzip.compress(content), "host.xplane.pb.gz")
     assert load(database, plain, packed).loaded == 4
-    [(runs,)] = query(database, "SELECT list(DISTINCT (stem, content_sha256, peak_bytes)).len() FROM runs")
+    [(runs,)] = rows(database, "SELECT list(DISTINCT (stem, content_sha256, peak_bytes)).len() FROM runs")
     assert runs == 2
     assert load(database, packed).unchanged == 2
 
@@ -125,7 +120,7 @@ def test_profiles_in_archives_and_at_urls_are_read_as_in_folders(database: Path,
         log.write_text("")
         assert import_dumps(paths, database, jobs=1).unchanged == 2 * 7
     assert {line.split()[0] for line in log.read_text().splitlines()} == {"HEAD"}
-    [(digests, places)] = query(
+    [(digests, places)] = rows(
         database,
         "SELECT list(DISTINCT (content_sha256, peak_bytes)).len(), count(DISTINCT dump_dir) FROM runs",
     )
@@ -201,7 +196,7 @@ def test_a_profile_that_changed_is_read_again(database: Path, tmp_path: Path) ->
     path.write_bytes(gzip.compress(metadata(("m(5)", PROTO.read_bytes()))))
     os.utime(path, (PAST + 1, PAST + 1))
     assert load(database, path).loaded == 1
-    assert query(database, "SELECT count(*) FROM runs") == [(3,)]
+    assert rows(database, "SELECT count(*) FROM runs") == [(3,)]
 
 
 def test_devices_and_times_are_facts(tmp_path: Path) -> None:
@@ -230,7 +225,7 @@ def test_stats_of_the_plane_itself_hold_modules_too(database: Path, tmp_path: Pa
     """So TensorFlow wrote it until 2020."""
     write(tmp_path, plane("/host:metadata", stats=[("hlo_proto", 6, PROTO.read_bytes())]))
     assert load(database, tmp_path).loaded == 1
-    assert query(database, "SELECT stem FROM runs") == [("host.jit_step",)]
+    assert rows(database, "SELECT stem FROM runs") == [("host.jit_step",)]
 
 
 def test_events_are_stepped_over_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +306,7 @@ def test_what_xprof_keeps_beside_a_profile_counts_once(database: Path, tmp_path:
     write(tmp_path, PROTO.read_bytes(), "jit_step(1).hlo_proto.pb")
     write(tmp_path, OTHER_PROTO.read_bytes(), "jit_cd(2).hlo_proto.pb")
     assert load(database, tmp_path).loaded == 2
-    assert query(database, "SELECT stem FROM runs ORDER BY ALL") == [
+    assert rows(database, "SELECT stem FROM runs ORDER BY ALL") == [
         ("host.jit_step(1)",),
         ("jit_cd(2)",),
     ]
@@ -328,7 +323,7 @@ def test_hosts_of_one_program_are_kept_apart(database: Path, tmp_path: Path) -> 
     for host in ("one", "two"):
         write(tmp_path, metadata(("jit_step(1)", PROTO.read_bytes())), f"{host}.xplane.pb")
     assert load(database, tmp_path).loaded == 2
-    assert query(database, "SELECT profile_host FROM runs ORDER BY ALL") == [("one",), ("two",)]
+    assert rows(database, "SELECT profile_host FROM runs ORDER BY ALL") == [("one",), ("two",)]
     assert load(database, tmp_path).unchanged == 2
     assert load(database, tmp_path / "one.xplane.pb").unchanged == 1
 
@@ -348,8 +343,8 @@ def test_what_has_no_text_is_sound_and_survives_an_export(database: Path, tmp_pa
     export_database(str(database), str(tmp_path / "exported"))
     import_export(str(tmp_path / "exported"), str(restored))
     for table in ("runs", "ranges", "uses"):
-        rows = f"FROM {table} ORDER BY ALL"
-        assert query(restored, rows) == query(database, rows)
+        every = f"FROM {table} ORDER BY ALL"
+        assert rows(restored, every) == rows(database, every)
 
 
 @pytest.mark.slow
@@ -363,4 +358,4 @@ def test_a_profile_taken_now_answers(database: Path, tmp_path: Path) -> None:
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
     )
     assert load(database, tmp_path).loaded == 2
-    assert query(database, "SELECT count(DISTINCT peak_bytes), count(peak_bytes) FROM runs") == [(1, 2)]
+    assert rows(database, "SELECT count(DISTINCT peak_bytes), count(peak_bytes) FROM runs") == [(1, 2)]

@@ -11,16 +11,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from ingest import DatabaseError, DatabaseLocked, import_dumps, open_database
+from ingest import DatabaseError, DatabaseLocked, import_dumps
 from ingest.database.import_lock import lock_file, lock_holder
 from ingest.maintenance.compact import compact_database
 from ingest.maintenance.doctor import examine
 from ingest.pipeline import journal
 from ingest.pipeline.history import read_history
-from tests.support.dump_sets import DATA
+from tests.support.content import rows
+from tests.support.dump_sets import DATA, PAST
 
 SEEDS = sorted((DATA / "seeds").glob("*.txt"))[:3]
-PAST = 1_700_000_000
 
 
 @pytest.fixture
@@ -32,11 +32,6 @@ def dumps(tmp_path: Path) -> Path:
 
 def add(dumps: Path, number: int, time: int = PAST) -> None:
     os.utime(shutil.copy(SEEDS[number], dumps), (time, time))
-
-
-def query(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_database(database, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 class _Clock(datetime):
@@ -58,8 +53,8 @@ def test_imports_at_one_moment_stay_apart(
     for number in range(3):
         add(dumps, number)
         assert import_dumps(dumps, database, jobs=1).import_id == number + 1
-    assert query(database, "SELECT import_id, loaded FROM imports ORDER BY ALL") == [(1, 1), (2, 1), (3, 1)]
-    assert query(database, "SELECT count(DISTINCT import_uuid), count(DISTINCT started_at) FROM imports") == [
+    assert rows(database, "SELECT import_id, loaded FROM imports ORDER BY ALL") == [(1, 1), (2, 1), (3, 1)]
+    assert rows(database, "SELECT count(DISTINCT import_uuid), count(DISTINCT started_at) FROM imports") == [
         (3, 1)
     ]
     assert [entry.import_id for entry in read_history(str(database))] == [3, 2, 1]
@@ -86,7 +81,7 @@ def test_waiting_imports_keep_their_order_by_any_clock(
     finally:
         holder.close()
     import_dumps(dumps, database, jobs=1)
-    sizes = [size for (size,) in query(database, "SELECT file_bytes FROM runs ORDER BY run_id")]
+    sizes = [size for (size,) in rows(database, "SELECT file_bytes FROM runs ORDER BY run_id")]
     assert sizes == [seed.stat().st_size for seed in SEEDS]
 
 
@@ -103,7 +98,7 @@ def test_files_of_any_year_load(dumps: Path, database: Path) -> None:
             pytest.skip("the file system has no such times")
     assert import_dumps(dumps, database, jobs=1).loaded == 3
     assert import_dumps(dumps, database, jobs=1).unchanged == 3
-    recorded = query(database, "SELECT mtime_ns FROM run_files ORDER BY file_name")
+    recorded = rows(database, "SELECT mtime_ns FROM run_files ORDER BY file_name")
     modified = [path.stat().st_mtime_ns for path in sorted(dumps.iterdir())]  # a file system may keep others
     assert recorded == [(max(-(2**63), min(time, 2**63 - 1)),) for time in modified]
 

@@ -35,9 +35,8 @@ from ingest.source.address import parse_url
 from ingest.source.objects import AtUrl
 from ingest.source.source import Terms
 from tests.source.test_archives import as_zip
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, SEEDS
 
-SEEDS = sorted((DATA / "seeds").iterdir())
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
 
 

@@ -33,9 +33,9 @@ from pathlib import Path
 
 import duckdb
 
-from tests.reliability.kills import PAST, ROOT, count
+from tests.reliability.kills import ROOT, count
 from tests.support.content import differences, orphans
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PAST
 
 HOURS = 24
 _DUCKDB = (

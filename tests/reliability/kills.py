@@ -36,12 +36,11 @@ import duckdb
 
 from ingest.pipeline.history import read_history
 from tests.support.content import Content, content, differences
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PAST
 from tests.support.shells import Shell
 
 ROOT = Path(__file__).resolve().parents[2]
 VICTIM = Path(__file__).with_name("victim.py")
-PAST = 1_700_000_000
 LATE_SECONDS = 0.1
 """Mean time from a step to the kill: much of an import is spent within one call of DuckDB."""
 

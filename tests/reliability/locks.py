@@ -29,11 +29,8 @@ from ingest.database.file import sync
 from ingest.errors import DatabaseLocked
 from ingest.events import Event, Loaded
 from tests.reliability.kills import ROOT
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import PAST, SEEDS
 from tests.support.shells import Shell, ShellError
-
-SEEDS = sorted((DATA / "seeds").iterdir())
-PAST = 1_700_000_000
 
 # Goes through the steps of an import and stops at one of them until it is told to go on.
 _IMPORTER = """

@@ -31,7 +31,7 @@ from ingest.staging.cluster import Cluster
 from ingest.staging.parts import Parts, is_whole, put_parts
 from ingest.staging.task import Task
 from tests.support.content import differences
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, SEEDS, settled_seeds
 from tests.support.lakes import in_process, visible
 from tests.support.poison import Poison
 from tests.support.web import web_server
@@ -45,9 +45,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-SEEDS = sorted((DATA / "seeds").iterdir())
 POISON = SEEDS[2].name
-PAST = 1_700_000_000
 
 
 @pytest.fixture(scope="module")
@@ -104,11 +102,7 @@ def client(scheduler: str) -> Iterator[Client]:
 @pytest.fixture
 def dumps(tmp_path: Path) -> Path:
     """The five seeds, long finished."""
-    folder = tmp_path / "dumps"
-    folder.mkdir()
-    for seed in SEEDS:
-        os.utime(shutil.copy(seed, folder), (PAST, PAST))
-    return folder
+    return settled_seeds(tmp_path / "dumps")
 
 
 @pytest.fixture

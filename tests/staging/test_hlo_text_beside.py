@@ -15,14 +15,13 @@ from ingest.query.catalog import shipped
 from ingest.query.run import bind, count_derived
 from tests.staging.test_large_dumps import stage_both_ways
 from tests.staging.test_protobuf_alone import SAME, Databases, assert_same_rows
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PAST
 
 pytestmark = pytest.mark.usefixtures("macros")
 
 EXACT = ("jaxlib-0.10.2-cpu", "tpu-jaxlib-0.10.0")
 ELIDED = "jaxlib-0.11.2-cpu"
 DERIVED = ("-buffer-assignment-values.txt", "-live-range.txt")
-PAST = 1_700_000_000
 
 
 def copy_texts(release: str, folder: Path, *, leave_out: tuple[str, ...] = ()) -> list[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,10 +31,8 @@ from ingest.staging.at_hand import AtHand, reading
 from ingest.staging.child import WorkerLost
 from ingest.staging.pool import Workers
 from ingest.staging.sidecars import Sidecars
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import PAST, SEEDS, settled_seeds
 
-SEEDS = sorted((DATA / "seeds").iterdir())
-PAST = 1_700_000_000
 POISON = SEEDS[2].name
 _parse_whole = stage_module._parse_whole
 ONE = DumpSet("/dumps", "one", (Member("primary", "one-buffer-assignment.txt", 1, 1),))
@@ -109,11 +106,7 @@ def test_ending_with_an_error_waits_for_nobody(tmp_path: Path) -> None:
 @pytest.fixture
 def dumps(tmp_path: Path) -> Path:
     """The five seeds, long finished; workers are used however few they are, and each has one dump."""
-    folder = tmp_path / "dumps"
-    folder.mkdir()
-    for seed in SEEDS:
-        os.utime(shutil.copy(seed, folder), (PAST, PAST))
-    return folder
+    return settled_seeds(tmp_path / "dumps")
 
 
 def poisoned(how: str) -> object:

@@ -14,10 +14,9 @@ import pytest
 from ingest import import_dumps, open_database
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, count_derived, run_query
-from tests.support.dump_sets import DATA
+from tests.support.dump_sets import DATA, PAST
 from tests.support.query_databases import quick_ones
 
-PAST = 1_700_000_000
 TEXT_ALONE = {
     "runs": (
         "ingested_at",

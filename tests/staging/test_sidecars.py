@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ingest import ImportSummary, import_dumps, open_database
+from ingest import ImportSummary, import_dumps
 from ingest.database.connect import create
 from ingest.version import VERSION
+from tests.support.content import rows
+from tests.support.dump_sets import settle
 
 HLO = Path(__file__).parents[1] / "data" / "hlo"
-PAST = 1_700_000_000
-
-
-def settle(directory: Path) -> Path:
-    """Give the files of a directory a time long past, as finished dumps have."""
-    for path in directory.rglob("*"):
-        os.utime(path, (PAST, PAST))
-    return directory
 
 
 @pytest.fixture(params=["jaxlib-0.10.2-cpu", pytest.param(".", id="all", marks=pytest.mark.slow)])
@@ -42,11 +35,6 @@ def loaded(macros: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def load(database: Path, *paths: Path, **options: Any) -> ImportSummary:
     return import_dumps(list(paths), database, **options)
-
-
-def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    with open_database(database, read_only=True) as connection:
-        return connection.execute(sql).fetchall()
 
 
 def names_of(directory: Path, ending: str) -> list[Path]:

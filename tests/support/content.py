@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from ingest.database.connect import open_database
 from ingest.sql import literal
 
 _NUMBERED_ANEW = {
@@ -91,6 +92,12 @@ def differences(
             if rows != others:
                 unlike.append(table)
     return _counted(first, second, unlike, runs_of_first) if unlike else {}
+
+
+def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Return what a query finds in a database file."""
+    with open_database(database, read_only=True) as connection:
+        return connection.execute(sql).fetchall()
 
 
 def orphans(database: Path | Content) -> dict[str, int]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import NamedTuple
 
 DATA = Path(__file__).parents[1] / "data"
 PRIMARY = "-buffer-assignment.txt"
+SEEDS = sorted((DATA / "seeds").iterdir())
+PAST = 1_700_000_000
+"""A time long past, seconds since 1970: dumps of that age are finished."""
 _ENDINGS = {"primary": PRIMARY, "values": "-buffer-assignment-values.txt", "live_range": "-live-range.txt"}
 
 
@@ -41,6 +45,21 @@ def dump_sets(root: Path) -> list[DumpSet]:
             continue
         found.append(DumpSet(path.relative_to(root).as_posix(), files))
     return found
+
+
+def settle(folder: Path) -> Path:
+    """Give all files below a folder a time long past; return it."""
+    for path in folder.rglob("*"):
+        os.utime(path, (PAST, PAST), follow_symlinks=False)
+    return folder
+
+
+def settled_seeds(folder: Path) -> Path:
+    """Copy the seeds to a new folder, long finished; return it."""
+    folder.mkdir()
+    for seed in SEEDS:
+        os.utime(shutil.copy(seed, folder), (PAST, PAST))
+    return folder
 
 
 def write_donors(folder: Path) -> None:

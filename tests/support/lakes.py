@@ -134,6 +134,18 @@ def visible(lake: Lake) -> Content:
     return found
 
 
+def ask(lake: Lake, query: str, *tables: str) -> list[tuple[Any, ...]]:
+    """Run a query on tables of a lake, as they are; in a process of its own."""
+
+    def answer() -> list[tuple[Any, ...]]:
+        with connect() as connection:
+            for name in tables:
+                attach(connection, lake, name, lake.table(name))
+            return connection.execute(query).fetchall()
+
+    return in_process(answer)
+
+
 def stored(lake: Lake) -> dict[str, int]:
     """Return how many rows tables of runs have, with those that do not count; in a process of its own."""
     with connect() as connection:
