@@ -90,8 +90,15 @@ SHOWN = [(page, command, output) for page in (README, TUTORIAL) for command, out
 
 @pytest.mark.parametrize(
     ("command", "output"),
-    [(command, output) for _, command, output in SHOWN],
-    ids=[f"{page.stem}: {command}" for page, command, _ in SHOWN],
+    [
+        pytest.param(
+            command,
+            output,
+            id=f"{page.stem}: {command}",
+            marks=[pytest.mark.slow] if page == TUTORIAL and "peak_growth" in command else [],
+        )
+        for page, command, output in SHOWN
+    ],
 )
 def test_a_command_prints_what_the_page_shows(command: str, output: str, folder: Path) -> None:
     """The outputs shown are real."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -63,9 +64,17 @@ def only(report: Report) -> Finding:
     return finding
 
 
-def on_demonstration(connection: duckdb.DuckDBPyConnection, what: tuple[str, ...], *rules: Rule) -> Report:
+@pytest.fixture(scope="module")
+def two_runs(database: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open read-only: `database`."""
+    with open_database(database, read_only=True) as connection:
+        yield connection
+
+
+def on(connection: duckdb.DuckDBPyConnection, what: tuple[str, ...], *rules: Rule) -> Report:
+    """Hold runs of an open database to rules."""
     with connection.cursor() as cursor:
-        return check(Gate(what, "demonstration", rules), reading=lambda _: nullcontext(cursor))
+        return check(Gate(what, "open", rules), reading=lambda _: nullcontext(cursor))
 
 
 @pytest.mark.parametrize("kind", ["file", pytest.param("directory", marks=pytest.mark.slow), "label"])
@@ -173,16 +182,9 @@ def test_the_changes_between_any_two_runs_add_up(demonstration: duckdb.DuckDBPyC
         assert sum(cause.growth_bytes or 0 for cause in causes) == now - earlier
 
 
-def test_a_limit_names_the_figure_and_the_largest_buffer(database: str) -> None:
-    report = check(
-        Gate(
-            ("2",),
-            database,
-            tuple(
-                option(f"limit figure={figure},at_most=4722688") for figure in ("peak", "resident", "total")
-            ),
-        )
-    )
+def test_a_limit_names_the_figure_and_the_largest_buffer(two_runs: duckdb.DuckDBPyConnection) -> None:
+    figures = ("peak", "resident", "total")
+    report = on(two_runs, ("2",), *(option(f"limit figure={name},at_most=4722688") for name in figures))
     peak, resident, total = report.findings
     assert peak.outcome is Outcome.PASSED
     assert (resident.bytes, total.bytes) == (4_853_776, 4_853_776)
@@ -197,28 +199,24 @@ def test_rules_cover_modules_by_name_and_backend(demonstration: duckdb.DuckDBPyC
     runs = demonstration.execute(
         "SELECT run_id FROM runs WHERE backend = 'tpu' AND peak_bytes > 0"
     ).fetchall()
-    report = on_demonstration(
-        demonstration, ("set=devices",), option("limit figure=peak,at_most=0,backend=tpu")
-    )
+    report = on(demonstration, ("set=devices",), option("limit figure=peak,at_most=0,backend=tpu"))
     assert {finding.run_id for finding in report.of(Outcome.BROKEN)} <= {run_id for (run_id,) in runs}
     assert {finding.backend for finding in report.findings} == {"tpu"}
-    nothing = on_demonstration(
-        demonstration, ("set=devices",), option("limit figure=peak,at_most=0,module=jit_nothing*")
-    )
+    nothing = on(demonstration, ("set=devices",), option("limit figure=peak,at_most=0,module=jit_nothing*"))
     assert nothing.exit_code is ExitCode.UNCHECKED
     assert "covers no module: none matches jit_nothing*; checked are " in only(nothing).sentence
 
 
 def test_padding_and_donations_are_those_of_the_saved_queries(seeds: duckdb.DuckDBPyConnection) -> None:
     """Each run's figure is the sum of what `padding` and `donation` list."""
-    padding = on_demonstration(seeds, ("1", "2", "3", "4", "5"), option("padding at_most=0"))
+    padding = on(seeds, ("1", "2", "3", "4", "5"), option("padding at_most=0"))
     listed: dict[int, int] = {}
     for run_id, size in ask(seeds, "padding", "run_id", "padding_at_peak_bytes"):
         listed[run_id] = listed.get(run_id, 0) + (size or 0)
     assert {one.run_id: one.bytes for one in padding.of(Outcome.BROKEN)} == {
         k: v for k, v in listed.items() if v
     }
-    donation = on_demonstration(seeds, ("5",), option("donation at_most=1MiB"))
+    donation = on(seeds, ("5",), option("donation at_most=1MiB"))
     assert only(donation).bytes == sum(
         size for (size,) in ask(seeds, "donation", "size_bytes", run=5, status="missed")
     )
@@ -235,17 +233,15 @@ def test_what_a_dump_does_not_say_is_not_taken_for_good(
     rows = demonstration.execute(f"SELECT run_id FROM runs WHERE {column} IS NULL").fetchall()
     assert rows
     what = tuple(str(run_id) for (run_id,) in rows)
-    report = on_demonstration(demonstration, what, option(f"limit figure={figure},at_most=1PiB"))
+    report = on(demonstration, what, option(f"limit figure={figure},at_most=1PiB"))
     assert {finding.outcome for finding in report.findings} == {Outcome.UNCHECKED}
     assert report.exit_code == ExitCode.UNCHECKED
     if figure == "peak":
-        lacking = on_demonstration(
-            demonstration, what, option("padding at_most=1PiB"), NoRows(query="live_at_peak")
-        )
+        lacking = on(demonstration, what, option("padding at_most=1PiB"), NoRows(query="live_at_peak"))
         assert {finding.outcome for finding in lacking.findings} == {Outcome.UNCHECKED}
 
 
-def test_a_query_must_have_no_rows(database: str) -> None:
+def test_a_query_must_have_no_rows(two_runs: duckdb.DuckDBPyConnection) -> None:
     """A saved query is narrowed to the runs that the rule covers; a SELECT finds them in checked_runs."""
     rules = (
         NoRows(query="live_at_peak", parameters=(("top", "1"),)),
@@ -256,7 +252,7 @@ def test_a_query_must_have_no_rows(database: str) -> None:
         NoRows(sql='SELECT source_file, source_line FROM "values" WHERE source_line = 11'),
         NoRows(query="collectives", module="jit_st*"),
     )
-    live, small, source, collectives = check(Gate(("2",), database, rules)).findings
+    live, small, source, collectives = on(two_runs, ("2",), *rules).findings
     assert live.outcome is Outcome.BROKEN
     assert live.sentence.startswith(
         "rule 'no rows of live_at_peak' wants no row and has 1 row: run_id 2, bytes 4.00 MiB"
@@ -280,9 +276,11 @@ def test_a_query_must_have_no_rows(database: str) -> None:
         (NoRows(sql="SELECT nothing FROM runs"), "rule 'no rows of a SELECT': .*nothing"),
     ],
 )  # fmt: skip
-def test_a_query_that_cannot_run_is_wrong_usage(database: str, rule: Rule, message: str) -> None:
+def test_a_query_that_cannot_run_is_wrong_usage(
+    two_runs: duckdb.DuckDBPyConnection, rule: Rule, message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
-        check(Gate(("1",), database, (rule,)))
+        on(two_runs, ("1",), rule)
 
 
 def test_no_baseline_is_never_green(memory: Path, database: str, tmp_path: Path) -> None:
@@ -370,8 +368,10 @@ def test_a_directory_without_dumps_is_not_green(tmp_path: Path) -> None:
     ("what", "runs"),
     [(("1",), 1), (("1,2",), 2), (("batch=*",), 2), (("latest",), 1), (("jit_step", "batch=8"), 2)],
 )
-def test_runs_are_named_by_reference(database: str, what: tuple[str, ...], runs: int) -> None:
-    assert check(Gate(what, database, (option("limit figure=peak,at_most=1GiB"),))).runs == runs
+def test_runs_are_named_by_reference(
+    two_runs: duckdb.DuckDBPyConnection, what: tuple[str, ...], runs: int
+) -> None:
+    assert on(two_runs, what, option("limit figure=peak,at_most=1GiB")).runs == runs
 
 
 @pytest.mark.parametrize(
@@ -382,9 +382,11 @@ def test_runs_are_named_by_reference(database: str, what: tuple[str, ...], runs:
         ((SMALL, "1"), "is a path and 1 is none; check dumps, or runs"),
     ],
 )
-def test_what_is_neither_run_nor_dump_is_refused(database: str, what: tuple[str, ...], message: str) -> None:
+def test_what_is_neither_run_nor_dump_is_refused(
+    two_runs: duckdb.DuckDBPyConnection, what: tuple[str, ...], message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
-        check(Gate(what, database, (option("donation at_most=0"),)))
+        on(two_runs, what, option("donation at_most=0"))
 
 
 def test_a_baseline_is_the_same_wherever_it_is_written(memory: Path, tmp_path: Path, database: str) -> None:

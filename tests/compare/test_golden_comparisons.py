@@ -26,7 +26,13 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.Duck
         yield opened
 
 
-@pytest.fixture(scope="module", params=COMPARED)
+FEW = ("cpu-0.4.38-to-0.10.2", "batch-8-to-16")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in COMPARED],
+)
 def compared(connection: duckdb.DuckDBPyConnection, request: pytest.FixtureRequest) -> tuple[str, Comparison]:
     """A comparison and its name."""
     return request.param, comparison_of(connection, request.param)

@@ -17,7 +17,7 @@ from ingest.query.docs import reference
 from ingest.query.formats import write_text
 from ingest.query.result import Listed
 from tests.regenerate import DOCS, golden_result, golden_text, screen_text
-from tests.support.query_databases import GOLDEN
+from tests.support.query_databases import GOLDEN, one_of_each_parameter
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_no_table_is_wider_than_the_terminal(result: Callable[[str], Listed], na
         assert columns + len(written.left_out) + len(written.said) == len(listed.columns)
 
 
-@pytest.mark.parametrize("name", list(shipped()))
+@pytest.mark.parametrize("name", one_of_each_parameter())
 def test_screens_are_as_committed(demonstration: duckdb.DuckDBPyConnection, name: str) -> None:
     """A query's table at 80, 120 and 200 columns is that of tests/golden/screens."""
     expected = (GOLDEN / "screens" / f"{name}.txt").read_text(encoding="utf-8")

@@ -119,7 +119,7 @@ def neighbours(peaks: dict[int, int]) -> list[tuple[int, int]]:
     return list(zip(runs, [*runs[1:], runs[0]], strict=True))
 
 
-FEW = pytest.param(5, id="some")
+FEW = pytest.param(8, id="some")
 HALF = pytest.param(2, marks=pytest.mark.slow, id="half")
 ALL = pytest.param(1, marks=pytest.mark.long, id="all")
 

@@ -439,6 +439,7 @@ def test_a_log_of_another_database_is_told(site: Site, folder: Path) -> None:
     assert (sha256(database), sha256(wal)) == before
 
 
+@pytest.mark.slow
 def test_a_left_over_log_is_taken_in(site: Site, folder: Path) -> None:
     """What a killed shell had committed is in the database after the next import."""
     database = folder / "xbuf.duckdb"
@@ -454,6 +455,7 @@ def test_a_left_over_log_is_taken_in(site: Site, folder: Path) -> None:
     compare_whole(site, database)
 
 
+@pytest.mark.slow
 def test_a_staging_folder_may_be_deleted(site: Site, folder: Path) -> None:
     """Between imports the folder beside the database holds nothing that cannot be made again."""
     database = folder / "xbuf.duckdb"
