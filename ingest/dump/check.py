@@ -288,8 +288,7 @@ def check_allocated(total: int) -> None:
 
 def check_tree(tree: TreeScan) -> None:
     """Require the figures of a stack-trace tree to fit 64 bits."""
-    for node in tree.nodes:
-        figures = (node.total, node.current, node.remaining)
+    for _, _, _, _, *figures in tree.nodes:
         if min(figures) < -LIMIT or max(figures) >= LIMIT:
             check_magnitude("bytes", "tree", figures)
 

@@ -109,7 +109,11 @@ class Content:
             DumpError: they cannot be read, compressed data is damaged, or there are more than allowed.
         """
         size = min(size, self._left)
-        data = self._read(min(size, self._size - self._at) if self.is_plain else size)
+        if self.is_plain:
+            size = min(size, self._size - self._at)
+            if size <= 0:
+                return b""
+        data = self._read(size)
         self._hash.update(data)
         self._passed(len(data))
         self.count += len(data)

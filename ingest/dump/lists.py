@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
+from typing import TypeVar
 
 from ingest.dump.allocations import ValueLine
 from ingest.dump.columns import Joined, Place, Text
@@ -18,6 +20,8 @@ from ingest.dump.pieces import (
 )
 from ingest.dump.used_values import UsedScan, embedded
 from ingest.liveness.measure import Intervals
+
+_T = TypeVar("_T")
 
 
 class Lists:
@@ -55,11 +59,11 @@ class Lists:
         """Put the rows of the values in order of their ids."""
         dump = self._dump
         order = sorted(range(len(dump.ids)), key=dump.ids.__getitem__)
-        dump.values = [dump.values[row] for row in order]
-        dump.allocation_of = [dump.allocation_of[row] for row in order]
-        dump.offsets = [dump.offsets[row] for row in order]
-        dump.sizes = [dump.sizes[row] for row in order]
-        dump.ids = [dump.ids[row] for row in order]
+        dump.values = _taken(dump.values, order)
+        dump.allocation_of = _taken(dump.allocation_of, order)
+        dump.offsets = _taken(dump.offsets, order)
+        dump.sizes = _taken(dump.sizes, order)
+        dump.ids = _taken(dump.ids, order)
         if len(self._embedded) == 1:
             [dump.used] = self._embedded
         elif self._embedded:
@@ -129,15 +133,14 @@ class Lists:
             missing = [name + index for row, (name, index, _, _) in parts if row < 0]
             ranged, found = [row for row in ranged if row >= 0], [one for row, one in parts if row >= 0]
         intervals = Intervals(
-            [dump.allocation_of[row] for row in ranged],
-            [dump.offsets[row] for row in ranged],
-            [dump.sizes[row] for row in ranged],
-            [start for _, _, start, _ in found],
-            [end for _, _, _, end in found],
+            _taken(dump.allocation_of, ranged),
+            _taken(dump.offsets, ranged),
+            _taken(dump.sizes, ranged),
+            *([*map(itemgetter(place), found)] for place in (2, 3)),
         )
         return Joined(
             intervals,
-            [dump.ids[row] for row in ranged],
+            _taken(dump.ids, ranged),
             missing,
             len(set(ranged)) == len(ranged),
             [shapes[row].startswith("(") for row in ranged],
@@ -156,6 +159,11 @@ class Lists:
 
     def abandon(self) -> None:
         """Return at once: no piece is being scanned."""
+
+
+def _taken(column: Sequence[_T], rows: Iterable[int]) -> list[_T]:
+    """Return some cells of a column."""
+    return [*map(column.__getitem__, rows)]
 
 
 def _plain(text: Text) -> str:

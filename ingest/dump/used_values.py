@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -67,9 +68,8 @@ def scan_used_values(text: str, line: int, file: str) -> UsedScan:
     ends_in_line = text.endswith("\n")  # else the head of the next piece is glued to it
     body = body + "\n" if body and ends_in_line else body
     blocks = _BLOCK.findall(body)
-    lines = sum(3 + row[5].count("\n") + row[6].count("\n") for row in blocks) + sum(
-        1 for row in blocks if len(row[7]) > 1
-    )
+    lines = 3 * len(blocks) + sum(len(row[7]) > 1 for row in blocks)
+    lines += sum(sum(_newlines(map(itemgetter(place), blocks))) for place in (5, 6))
     is_plain = ends_in_line and lines == body.count("\n")
     if not is_plain:
         blocks = _resynchronise(body, line, file, found, notices)
@@ -108,18 +108,22 @@ def _split_blocks(
     if _NO_USES in use_texts:
         found.add(features.USES_NONE)
         use_texts = tuple("" if text == _NO_USES else text for text in use_texts)
-    position_counts = [text.count("\n") for text in position_texts]
-    use_counts = [text.count("\n") for text in use_texts]
+    position_counts = [*_newlines(position_texts)]
+    use_counts = [*_newlines(use_texts)]
     positions = _POSITION.findall("".join(position_texts))
     uses = _USE.findall("".join(use_texts))
     if len(positions) != sum(position_counts) or len(uses) != sum(use_counts):
         # Something else stands between them: keep what it says as notices, count again.
         position_texts, use_texts = zip(*_known_lines(blocks, body, line, file, notices), strict=True)
-        position_counts = [text.count("\n") for text in position_texts]
-        use_counts = [text.count("\n") for text in use_texts]
+        position_counts = [*_newlines(position_texts)]
+        use_counts = [*_newlines(use_texts)]
         positions = _POSITION.findall("".join(position_texts))
         uses = _USE.findall("".join(use_texts))
     return UsedScan(blocks, positions, position_counts, uses, use_counts, found, notices)
+
+
+def _newlines(texts: Iterable[str]) -> Iterator[int]:
+    return map(str.count, texts, repeat("\n"))
 
 
 def embedded(blocks: list[tuple[str, ...]], file: str) -> UsedScan:

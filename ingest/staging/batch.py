@@ -167,8 +167,8 @@ class Batch:
             ids,
             allocation_of,
             names,
-            [index or "{}" for index in lines.indices],
-            [phi != "" for phi in lines.phis],
+            _indices(lines.indices),
+            map(bool, lines.phis),
             [int(color) if color else None for color in lines.colors],
             offsets,
             sizes,
@@ -187,7 +187,7 @@ class Batch:
         names, indices = zip(*used.positions, strict=True)
         _, _, instructions, places = self.rows["positions"]
         instructions += names
-        places += [index or "{}" for index in indices]
+        places += _indices(indices)
         self.position_counts.append((list(ids), used.position_counts))
         self._count("positions", run_no, len(names))
         if used.uses:
@@ -195,7 +195,7 @@ class Batch:
             _, _, users, numbers, places = self.rows["uses"]
             users += names
             numbers += map(int, operands)
-            places += [index or "{}" for index in indices]
+            places += _indices(indices)
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
 
@@ -329,17 +329,8 @@ class Batch:
     def add_tree(self, run_no: int, tree: TreeScan) -> None:
         """Add the stack-trace tree."""
         rows = [
-            (
-                position,
-                node.parent,
-                node.depth,
-                node.label,
-                _percent(node.percent),
-                node.total,
-                node.current,
-                node.remaining,
-            )
-            for position, node in enumerate(tree.nodes)
+            (position, parent, depth, label, _percent(percent), *figures)
+            for position, (depth, parent, label, percent, *figures) in enumerate(tree.nodes)
         ]
         self._extend("peak_breakdown", run_no, rows)
 
@@ -376,6 +367,11 @@ class Batch:
         if rows:
             self.runs[name].append((run_no, rows))
             self.size += rows
+
+
+def _indices(printed: Sequence[str]) -> list[str]:
+    """Return shape indexes, most of which are not printed: those of the whole."""
+    return [index or "{}" for index in printed] if any(printed) else ["{}"] * len(printed)
 
 
 def _percent(text: str) -> float | None:

@@ -59,7 +59,7 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     if dump.schedule is not None:
         batch.add_schedule(run_no, 0, dump.schedule)
     if dump.ranges and dump.liveness is not None:
-        ids = [dump.ids[row] if row >= 0 else None for row in dump.range_values]
+        ids = _at_ranges(dump.ids, dump.range_values)
         columns = tuple(zip(*dump.ranges, strict=True))
         shares = [_spread(column, ids) for column in dump.liveness.shares()]
         match = PeakMatcher(dump.peak).match(*columns)
@@ -153,7 +153,7 @@ def _sizes_and_roles(
     """Return size and role of the value of each live range, None without one."""
     flags = (header.attributes for header in dump.headers)
     within = [role_within(one.parameter_number is not None, one.is_constant) for one in flags]
-    sizes: list[int | None] = [None if row < 0 else dump.sizes[row] for row in dump.range_values]
+    sizes = _at_ranges(dump.sizes, dump.range_values)
     roles = [
         None if row < 0 else "parameter" if dump.ids[row] in parameters else within[dump.allocation_of[row]]
         for row in dump.range_values
@@ -168,9 +168,18 @@ def _occupancies(dump: ParsedDump, parameters: Collection[int], ends: Sequence[i
     return occupancies(len(dump.headers), placed, dump.intervals, dump.liveness)
 
 
+def _at_ranges(column: Sequence[int], rows: Sequence[int]) -> list[int | None]:
+    """Return the cells of the values of live ranges, None without one, which is rare."""
+    if -1 in rows:
+        return [None if row < 0 else column[row] for row in rows]
+    return [*map(column.__getitem__, rows)]
+
+
 def _spread(column: Sequence[int], ids: Sequence[int | None]) -> list[int | None]:
     """Put the cells of a column, one for each range with a value, at their ranges."""
-    cells: list[int | None] = [None if cell == NOT_LIVE else cell for cell in column]
+    cells: list[int | None] = [*column]
+    if NOT_LIVE in cells:
+        cells = [None if cell == NOT_LIVE else cell for cell in cells]
     if None in ids:
         present = iter(cells)
         return [None if id_ is None else next(present) for id_ in ids]

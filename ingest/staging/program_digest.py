@@ -60,14 +60,13 @@ class Prints:
             use_counts: how many of them each value has; empty without uses.
         """
         known = self._values
-        prints = []
-        for key in zip(shapes, indices, opcodes, _without_numbers(names), strict=True):
-            print_ = known.get(key)
-            if print_ is None:
+        keys = list(zip(shapes, indices, opcodes, _without_numbers(names), strict=True))
+        for key in keys:
+            if key not in known:
                 shape, index, opcode, stem = key
                 stem = "" if opcode == "parameter" else stem
-                print_ = known[key] = _hash(shape, index or "{}", opcode or "", stem)
-            prints.append(print_)
+                known[key] = _hash(shape, index or "{}", opcode or "", stem)
+        prints = [*map(known.__getitem__, keys)]
         if uses:
             sums = list(accumulate(self._of_uses(uses), initial=0))
             until = [sums[place] for place in accumulate(use_counts, initial=0)]
@@ -77,15 +76,15 @@ class Prints:
             ]
         return array("Q", prints)
 
-    def _of_uses(self, uses: Sequence[tuple[str, str, str]]) -> Iterable[int]:
+    def _of_uses(self, uses: Sequence[tuple[str, str, str]]) -> list[int]:
         names, operands, indices = zip(*uses, strict=True)
         known = self._uses
-        for key in zip(operands, indices, _without_numbers(names), strict=True):
-            print_ = known.get(key)
-            if print_ is None:
+        keys = list(zip(operands, indices, _without_numbers(names), strict=True))
+        for key in keys:
+            if key not in known:
                 operand, index, stem = key
-                print_ = known[key] = _hash(operand, index or "{}", stem)
-            yield print_
+                known[key] = _hash(operand, index or "{}", stem)
+        return [*map(known.__getitem__, keys)]
 
     def of_allocations(self, headers: Iterable[Header]) -> int:
         """Return what allocations count together."""
@@ -110,8 +109,10 @@ def placed(prints: Iterable[int], starts: Iterable[int], ends: Iterable[int]) ->
     """
     return (
         sum(
-            print_ * (start * _FIRST + _SECOND & _MASK) * (end * _THIRD + _FOURTH & _MASK)
-            for print_, start, end in zip(prints, starts, ends, strict=True)
+            [
+                print_ * (start * _FIRST + _SECOND & _MASK) * (end * _THIRD + _FOURTH & _MASK)
+                for print_, start, end in zip(prints, starts, ends, strict=True)
+            ]
         )
         & _MASK
     )
