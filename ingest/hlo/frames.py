@@ -154,13 +154,9 @@ class Stacks:
         lines: Sequence[int | None],
     ) -> tuple[list[str | None], list[int | None]]:
         """Return the source lines of many instructions as columns of files and lines."""
-        known: dict[tuple[int | None, str | None, int | None], SourceLine] = {}
-        found = []
-        for key in zip(frame_ids, files, lines, strict=True):
-            line = known.get(key)
-            if line is None:
-                line = known[key] = self.source(*key)
-            found.append(line)
+        keys = [*zip(frame_ids, files, lines, strict=True)]
+        distinct = {key: self.source(*key) for key in dict.fromkeys(keys)}
+        found = [*map(distinct.__getitem__, keys)]
         return [file for file, _ in found], [line for _, line in found]
 
 

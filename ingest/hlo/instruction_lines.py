@@ -209,7 +209,9 @@ class InstructionScanner:
             # Of an element `%x#1` the index stays: which tuple it is of, the operands say.
             elements = "#" in operands
             operands = ",".join(one.partition("#")[2] for one in operands.split(",")) if elements else ""
-        if '"' in head or _VARIES.search(head) or _VARIES.search(tail):
+        if not head and not tail:
+            attributes = ""
+        elif '"' in head or _VARIES.search(head) or _VARIES.search(tail):
             attributes = attributes_without_names(head + tail, self._channels)
         else:
             attributes = (_CALLED.sub("", head) if "=" in head else "") + tail

@@ -118,13 +118,13 @@ class Module(Graph):
         order = self._order
         if order == list(range(len(order))):
             return self.columns
-        return InstructionColumns(*([column[row] for row in order] for column in _lists(self.columns)))
+        return InstructionColumns(*([*map(column.__getitem__, order)] for column in _lists(self.columns)))
 
     def program_sha256(self, ordered: InstructionColumns) -> str | None:
         """Return the fingerprint of the program, of the instructions in order; None if parts do not fit."""
         if self.problems:
             return None
-        contents = [self._reader.contents[row] for row in self._order]
+        contents = [*map(self._reader.contents.__getitem__, self._order)]
         return program_sha256(ordered, contents, self.entry_computation, self._reader.header())
 
     @cached_property

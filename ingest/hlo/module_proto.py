@@ -205,9 +205,7 @@ class ModuleReader:
     def _content(self, instruction: Any) -> bytes:
         """Return what an instruction is, names and numbers aside; takes these from it."""
         channel = instruction.channel_id or instruction.all_reduce_id
-        clear = instruction.ClearField
-        for name in _NO_PROGRAM:
-            clear(name)
+        any(map(instruction.ClearField, _NO_PROGRAM))  # all of them, as none returns anything
         content = instruction.SerializeToString(deterministic=True)
         if channel:
             content += b"%d" % self._channels.setdefault(channel, len(self._channels))

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from itertools import compress, groupby
 from typing import Final
 
 from ingest.hlo.records import InstructionColumns, ModuleHeader
@@ -52,25 +53,22 @@ def program_sha256(
     """
     place_of = {name: row for row, name in enumerate(columns.instruction)}.get
     of_computation: dict[str, bytes] = {}
-    names, first = columns.computation, 0
     operands, called = columns.operands, columns.called_computations
-    while first < len(names):
-        name, end = names[first], first + 1
-        while end < len(names) and names[end] == name:
-            end += 1
+    end = 0
+    for name, members in groupby(columns.computation):
+        first, end = end, end + len([*members])
         # An operand is known by how far back it stands; what a damaged file lacks is 0.
         links = [
             (
                 len(contents[row]),
-                [row - place_of(operand, row) for operand in operands[row]],
+                [row - place_of(operand, row) for operand in operands[row]] if operands[row] else [],
                 [of_computation.get(one, b"") for one in called[row]] if called[row] else (),
             )
             for row in range(first, end)
         ]
-        roots = [row - first for row in range(first, end) if columns.is_root[row]]
+        roots = [*compress(range(end - first), columns.is_root[first:end])]
         content = b"".join(contents[first:end]) + repr((links, roots)).encode()
         of_computation[name] = hashlib.sha256(content).digest()
-        first = end
     program = [of_computation[entry]] if entry in of_computation else sorted(of_computation.values())
     facts = (
         header.num_partitions or 1,

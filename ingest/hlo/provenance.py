@@ -16,6 +16,7 @@ Paths of 2 and 3 stay within one computation; among equally near ones the first 
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import Final, Literal, NamedTuple
 
 from ingest.hlo.frames import Stacks
@@ -54,7 +55,7 @@ def locate(columns: InstructionColumns, stacks: Stacks) -> Sources:
     nothing = len(columns)
     at = [nothing if row is None else row for row in rows]
     return Sources(
-        [files[row] for row in at], [lines[row] for row in at], [frame_ids[row] for row in at], via
+        [*map(files.__getitem__, at)], [*map(lines.__getitem__, at)], [*map(frame_ids.__getitem__, at)], via
     )
 
 
@@ -64,53 +65,68 @@ def trace_origins(columns: InstructionColumns) -> Origins:
     Takes linear time: instructions come after what they are made from, and computations after those that
     they call, in the text and in the protobuf alike. What a damaged file has out of order is not found.
     """
+    names, operands, called = columns.instruction, columns.operands, columns.called_computations
     count = len(columns)
-    row_of = {name: row for row, name in enumerate(columns.instruction)}
-    has_own = [
-        frame is not None or file is not None
-        for frame, file in zip(columns.stack_frame_id, columns.source_file, strict=True)
-    ]
-    rows: list[int | None] = [row if own else None for row, own in enumerate(has_own)]
-    via: list[Via | None] = ["own" if own else None for own in has_own]
-    operand_rows = [
-        [row_of[name] for name in names if name in row_of] if names else () for names in columns.operands
-    ]
+    row_of = {name: row for row, name in enumerate(names)}
+    own = zip(columns.stack_frame_id, columns.source_file, strict=True)
+    lacking = [row for row, (frame, file) in enumerate(own) if frame is None and file is None]
+    rows: list[int | None] = [*range(count)]
+    via: list[Via | None] = ["own"] * count
+    distance = [0] * count
+    for row in lacking:
+        rows[row], via[row], distance[row] = None, None, _FAR
 
     root_of: dict[str, int] = {}
-    distance = [0 if own else _FAR for own in has_own]
-    for row in range(count):
-        if rows[row] is None:
-            for name in reversed(columns.called_computations[row]):
-                root = root_of.get(name)
-                if root is not None and rows[root] is not None:
-                    rows[row], via[row], distance[row] = rows[root], "fused", 1
-                    break
-            else:
-                near = min(operand_rows[row], key=distance.__getitem__, default=row)
-                if distance[near] < _FAR:
-                    rows[row], via[row], distance[row] = rows[near], "operand", distance[near] + 1
-        if columns.is_root[row]:
-            root_of[columns.computation[row]] = row
+    roots = compress(range(count), columns.is_root)
+    root = next(roots, count)
+    for row in lacking:
+        while root < row:
+            root_of[columns.computation[root]] = root
+            root = next(roots, count)
+        for name in reversed(called[row]):
+            made_by = root_of.get(name)
+            if made_by is not None and rows[made_by] is not None:
+                rows[row], via[row], distance[row] = rows[made_by], "fused", 1
+                break
+        else:
+            near = min(
+                (row_of[name] for name in operands[row] if name in row_of),
+                key=distance.__getitem__,
+                default=row,
+            )
+            if distance[near] < _FAR:
+                rows[row], via[row], distance[row] = rows[near], "operand", distance[near] + 1
 
+    # What takes its source from its users, or from their users by what itself is made from its operands.
+    open_rows = {row for row in lacking if via[row] != "fused"}
+    open_names = {names[row]: row for row in open_rows if row_of[names[row]] == row}
+    uses_none = open_names.keys().isdisjoint
     forward: list[int | None] = [None] * count
     distance = [_FAR] * count
     callers: dict[str, int] = {}
-    for row in range(count - 1, -1, -1):
-        if rows[row] is None:
-            if forward[row] is not None:
-                rows[row], via[row] = forward[row], "user"
-            else:
-                caller = callers.get(columns.computation[row])
-                if caller is not None and rows[caller] is not None:
-                    rows[row], via[row] = rows[caller], "caller"
-        # What is itself made from its operands says nothing of their use.
-        ends_here = via[row] in ("own", "fused")
-        origin, far = (rows[row], 1) if ends_here else (forward[row], distance[row] + 1)
+    linked = [
+        row
+        for row, (made_from, calls) in enumerate(zip(operands, called, strict=True))
+        if calls or row in open_rows or not uses_none(made_from)
+    ]
+    for row in reversed(linked):
+        origin, far = rows[row], 1
+        if row in open_rows:
+            # It says nothing of its use itself.
+            origin, far = forward[row], distance[row] + 1
+            if rows[row] is None:
+                if origin is not None:
+                    rows[row], via[row] = origin, "user"
+                else:
+                    caller = callers.get(columns.computation[row])
+                    if caller is not None and rows[caller] is not None:
+                        rows[row], via[row] = rows[caller], "caller"
         if origin is not None:
-            for operand in operand_rows[row]:
+            for name in operands[row]:
+                operand = open_names.get(name)
                 # Not less-than: rows descend, and the first user counts.
-                if far <= distance[operand]:
+                if operand is not None and far <= distance[operand]:
                     forward[operand], distance[operand] = origin, far
-        for name in columns.called_computations[row]:
+        for name in called[row]:
             callers[name] = row
     return Origins(rows, via)
