@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 from ingest import import_dumps, open_database
+from ingest.query.blocks import create_temporary
 from ingest.query.catalog import shipped
 from ingest.query.run import bind, count_derived, run_query
 from tests.support.dump_sets import DATA, PAST
@@ -130,6 +131,8 @@ def test_a_query_says_for_how_many_runs_it_was_derived(databases: Databases) -> 
     """Where nothing was derived, nothing is said."""
     query = shipped().load("live_at_peak")
     values = bind(query, {})
+    for connection in databases:
+        create_temporary(connection, query.sql, "selected_runs")
     assert count_derived(databases.whole, query, values) is None
     found = count_derived(databases.stripped, query, values)
     assert found is not None
