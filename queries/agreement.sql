@@ -15,7 +15,7 @@
 -- column live_at_printed_bytes BIGINT [bytes] as at_printed: bytes live at the printed slot
 -- column peak_bytes BIGINT [bytes]: bytes live at the peak
 -- column module VARCHAR: module of the run
--- column printed_total_bytes BIGINT [bytes] as total_said: total as printed
+-- column printed_total_bytes BIGINT [bytes] as total_said: total as printed; NULL where none is
 -- column total_bytes BIGINT [bytes]: sum of allocations
 -- column printed_peak_time BIGINT [slots] as time_said: slot of the peak as printed
 -- column peak_time BIGINT [slots]: slot of the peak
@@ -36,13 +36,13 @@ WITH at_printed AS (
 judged AS (
     SELECT
         r.run_id,
-        m.total_bytes = r.total_bytes AS total_agrees,
+        CASE WHEN list_contains(r.format, 'total') THEN m.total_bytes = r.total_bytes END AS total_agrees,
         p.bytes = r.peak_bytes AS peak_agrees,
         100.0 * (r.peak_bytes - p.bytes) / nullif(r.peak_bytes, 0) AS understated_percent,
         p.bytes AS live_at_printed_bytes,
         r.peak_bytes,
         r.module,
-        r.total_bytes AS printed_total_bytes,
+        CASE WHEN list_contains(r.format, 'total') THEN r.total_bytes END AS printed_total_bytes,
         m.total_bytes,
         r.printed_peak_time,
         r.peak_time,

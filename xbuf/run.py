@@ -27,7 +27,7 @@ class Peak:
     Attributes:
         live_bytes: most that is live at one slot, each byte once, in all memories.
         resident_bytes: most that the program keeps of the main memory, XProf's peak heap.
-        total_bytes: what the program asks for, in all memories; only the text of a dump has it.
+        total_bytes: what the program asks for, in all memories.
         slot: the slot at which `live_bytes` are live.
         slots: length of the schedule.
     """

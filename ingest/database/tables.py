@@ -85,7 +85,9 @@ _table(
     Column("file_bytes", "BIGINT", "Bytes of text of the set's members, uncompressed."),
     Column("ingested_at", "TIMESTAMP", "When the run was loaded, UTC.", required=True, origin="load"),
     Column("format", "VARCHAR[]", "Features that the text showed, e.g. pointer, page, split_files."),
-    Column("total_bytes", "BIGINT", "'Total bytes used' as printed, bytes: sum of all allocations."),
+    Column(
+        "total_bytes", "BIGINT", "Sum of all allocations, bytes; 'Total bytes used' where format has total."
+    ),
     Column("schedule_length", "BIGINT", "'max N' as printed: number of slots in the flattened schedule."),
     Column("printed_peak_time", "BIGINT", "Slot that the dump calls the peak. Wrong in 7 % of dumps."),
     Column(

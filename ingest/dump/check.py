@@ -276,7 +276,7 @@ def check_peak_list(dump: ParsedDump, live: Sequence[tuple[str, str]], file: str
 def check_numbers(dump: ParsedDump) -> None:
     """Require the numbers of allocations and values, where no text was scanned for them, to fit 64 bits."""
     check_colors(dump.values)
-    check_allocated(sum(header.size for header in dump.headers))
+    check_allocated(dump.allocated)
     if dump.used is not None:
         check_operands(dump.used.uses)
 

@@ -129,7 +129,7 @@ class Driver:
             DumpError: as `read`, without the place of what only names the text at fault.
             TooMuchText: as `read`.
         """
-        self._facts.size = sum(header.size for header in self._dump.headers)
+        self._facts.size = self._dump.allocated
         self._read_file(role, self._files[role])
         check_sections(self._dump, self._files)
         self._finish_ranges()
@@ -281,6 +281,7 @@ class Driver:
             check_reuse(facts.reuse, columns.places([int(line.id) for line in facts.reuse]))
         check_size_sum(facts.value_size)
         check_allocated(facts.size)
+        dump.allocated = facts.size
         note(dump.notices, note_colors(facts.other_colors, facts.reuse, self._files["primary"]))
         dump.other_color_values = Counter(one.allocation for one in facts.other_colors)
         facts.other_colors.clear()

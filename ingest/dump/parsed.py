@@ -54,6 +54,8 @@ class ParsedDump:
     liveness: Liveness | None = None
     parameters: list[tuple[int, str]] = field(default_factory=list)
     """See `ingest.dump.entry.entry_parameters`."""
+    allocated: int = 0
+    """Sum of the sizes of all allocations, bytes; equal to `total` where that is printed."""
     memory: MainMemory = field(default_factory=MainMemory)
     resident_peak: int | None = None
     """See `ingest.dump.resident`."""

@@ -36,7 +36,7 @@ def run_row(task: Task, dump: ParsedDump) -> tuple[Any, ...]:
         dump.sha256.get("primary") or dump.sha256["proto"],
         dump.text_bytes,
         sorted(dump.features),
-        dump.total,
+        dump.allocated,
         dump.schedule_length,
         dump.peak.time if dump.peak else None,
         dump.peak.total if dump.peak and dump.peak.time is not None else None,

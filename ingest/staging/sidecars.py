@@ -326,6 +326,7 @@ def dump_of_proto(proto: HloProto, file: str) -> ParsedDump:
             one.kind,
         )
         dump.headers.append(Header(one.index, None, one.size, attributes, len(values.get(one.index, ()))))
+    dump.allocated = sum(header.size for header in dump.headers)
     check_headers(dump.headers, 0)
     check_bounds(
         dump.ids, dump.offsets, dump.sizes, dump.allocation_of, [header.size for header in dump.headers]

@@ -449,7 +449,9 @@ def upgrade() -> None:
             "format", sa.ARRAY(sa.String()), "Features that the text showed, e.g. pointer, page, split_files."
         ),
         column(
-            "total_bytes", sa.BigInteger(), "'Total bytes used' as printed, bytes: sum of all allocations."
+            "total_bytes",
+            sa.BigInteger(),
+            "Sum of all allocations, bytes; 'Total bytes used' where format has total.",
         ),
         column(
             "schedule_length",

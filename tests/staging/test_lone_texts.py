@@ -121,7 +121,14 @@ def test_a_damaged_text_is_left_out_and_the_other_is_used(place: Texts, whole: T
     assert place.load().loaded == 1
     assert "no-primary" in place.kinds()
     assert len(place.kinds()) == 2
-    assert place.query("SELECT total_bytes, uses_from, ranges_from FROM runs") == [(None, "hlo", "dump")]
+    assert place.query("SELECT format, uses_from, ranges_from FROM runs") == [
+        (
+            ["live_range", "peak", "peak_cumulative", "peak_index", "protobuf_alone", "stack_tree"],
+            "hlo",
+            "dump",
+        )
+    ]
+    assert place.query("SELECT total_bytes FROM runs") == whole.query("SELECT total_bytes FROM runs")
     assert place.rows(OF_RANGES) == whole.rows(OF_RANGES)
     [(file, line)] = place.query("SELECT file, line FROM notices WHERE kind <> 'no-primary'")
     assert (file, line > 1) == (str(values), True)

@@ -24,7 +24,6 @@ TEXT_ALONE = {
         "content_sha256",
         "file_bytes",
         "format",
-        "total_bytes",
         "printed_peak_time",
         "printed_peak_bytes",
         "uses_from",
