@@ -27,7 +27,7 @@ from ingest.dump.pieces import AllocationsBefore, Facts
 from ingest.dump.used_values import UsedScan
 from ingest.hlo.compare import Comparison
 from ingest.liveness.address_columns import shared_addresses_of_many
-from ingest.liveness.addresses import Located, Loop
+from ingest.liveness.addresses import Located
 from ingest.liveness.measure import Intervals
 from ingest.liveness.occupancy import LEAVES, NOT_RANGED
 from ingest.liveness.occupancy_columns import (
@@ -47,15 +47,14 @@ from ingest.staging.columns import (
     plain_array,
     rows_in,
     sorted_by_id,
-    spread,
     starting,
     with_printed_index,
 )
 from ingest.staging.implied import Implied, implied_again
 from ingest.staging.in_flight import InFlight
-from ingest.staging.loops import Part, loops_of
+from ingest.staging.loop_columns import loops_of_many
+from ingest.staging.loops import Part
 from ingest.staging.memory import release_freed
-from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.pieces import (
     HeldInAllocations,
     StagedPiece,
@@ -69,6 +68,7 @@ from ingest.staging.pieces import (
     write_values,
 )
 from ingest.staging.program_digest import placed_many, signed
+from ingest.staging.range_rows import RangedValues, range_batches
 from ingest.staging.sidecars import Sidecars, Source, notices_of
 
 _ROWS_AT_ONCE: Final = 50_000
@@ -323,23 +323,12 @@ class ArrowColumns:
             handover[self._range_rows.drop_null().to_numpy()] = dump.liveness.handover
         places = [values[name].to_numpy() for name in ("allocation", "offset", "size")]
         located = Located(*map(plain_array, (*places, self._slots("start"), self._slots("end"), handover)))
-        for some in shared_addresses_of_many(located, self._loops(), has_ranges=dump.liveness is not None):
+        loops = loops_of_many(self._loop_results, self._first_operands, self._ids)
+        for some in shared_addresses_of_many(located, loops, has_ranges=dump.liveness is not None):
             where, batch = self._next(), Batch()
             batch.add_shared_addresses(where.run_no, some)
             self.rows += where.write(batch)
         self._values = values.drop_columns(["offset"])
-
-    def _loops(self) -> list[Loop]:
-        if not self._loop_results or not self._first_operands:
-            return []
-        rows = np.searchsorted(self._ids, [id_ for _, id_ in self._loop_results]).tolist()
-        results = {part: row for (part, _), row in zip(self._loop_results, rows, strict=True)}
-        table = joined(self._first_operands)
-        names = pa.array({name for name, _ in results}, pa.string())
-        some = table.filter(pc.is_in(table["name"], names))
-        parts = zip(as_list(some["name"]), as_list(some["index"]), strict=True)
-        of_operands = np.searchsorted(self._ids, some["id"].to_numpy()).tolist()
-        return loops_of(results, zip(parts, of_operands, strict=True))
 
     def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that alone is given up."""
@@ -376,38 +365,13 @@ class ArrowColumns:
         return array_types(self._values["shape"].combine_chunks().take(rows))
 
     def _write_ranges(self) -> None:
-        dump, table, rows, values = self._dump, self._ranges, self._range_rows, self._values
+        dump, values, rows = self._dump, self._values, self._range_rows
         if dump.liveness is None or rows is None:
             return
-        ids = pa.array(self._ids)
-        within = np.array(self._roles, object)
         parameters = np.asarray(self._parameters, np.int64)
-        counted = 0
-        matcher = PeakMatcher(dump.peak)
-        for start in range(0, len(table), _ROWS_AT_ONCE):
-            where = self._next()
-            batch = Batch()
-            columns = [as_list(one) for one in table.slice(start, _ROWS_AT_ONCE).columns]
-            some = rows.slice(start, _ROWS_AT_ONCE)
-            is_present = pc.is_valid(some).to_numpy(zero_copy_only=False)
-            until = counted + int(is_present.sum())
-            shares = [spread(column[counted:until], is_present) for column in dump.liveness.shares()]
-            counted = until
-            present = some.drop_null()
-            owners = values["allocation"].take(present).to_numpy()
-            roles = np.full(len(some), None, object)
-            roles[is_present] = np.where(
-                np.isin(ids.take(present).to_numpy(), parameters), "parameter", within[owners]
-            )
-            batch.add_ranges(
-                where.run_no,
-                ids.take(some).to_pylist(),
-                columns,
-                matcher.match(*columns),
-                shares,
-                (values["size"].take(some).to_pylist(), roles.tolist()),
-            )
-            self.rows += where.write(batch)
+        ranged = RangedValues(self._ids, values["allocation"], values["size"], parameters, self._roles)
+        for batch in range_batches(self._where.run_no, self._ranges, rows, ranged, dump.liveness, dump.peak):
+            self.rows += self._next().write(batch)
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
         """Return what the HLO module says of the instructions of some values."""
