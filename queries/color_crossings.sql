@@ -19,22 +19,22 @@
 -- column module VARCHAR: module of the run
 PREPARE color_crossings AS
 WITH crossing AS (
-    SELECT v.run_id, v.value_id
+    SELECT v.run_id, v.value_id, v.size_bytes, v.color
     FROM allocations AS a
     JOIN "values" AS v ON v.run_id = a.run_id AND v.allocation_index = a.allocation_index
     WHERE a.other_color_values > 0 AND v.color <> a.color
     UNION
-    SELECT c.run_id, c.value_id
+    SELECT v.run_id, v.value_id, v.size_bytes, v.color
     FROM color_reuse AS c
+    JOIN "values" AS v ON v.run_id = c.run_id AND v.value_id = c.value_id
 ),
 shown AS MATERIALIZED (
     -- Texts are looked up for the rows shown only.
-    SELECT v.run_id, v.value_id, r.module, coalesce(c.color, v.color) AS value_color, c.value_id IS NOT NULL AS printed
+    SELECT x.run_id, x.value_id, r.module, coalesce(c.color, x.color) AS value_color, c.value_id IS NOT NULL AS printed
     FROM selected_runs($run, $label, $module) AS r
     JOIN crossing AS x ON x.run_id = r.run_id
-    JOIN "values" AS v ON v.run_id = x.run_id AND v.value_id = x.value_id
-    LEFT JOIN color_reuse AS c ON c.run_id = v.run_id AND c.value_id = v.value_id
-    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    LEFT JOIN color_reuse AS c ON c.run_id = x.run_id AND c.value_id = x.value_id
+    ORDER BY x.size_bytes DESC, x.run_id, x.value_id
     LIMIT $top
 )
 SELECT

@@ -83,7 +83,10 @@ described AS (
         SELECT m.after_run_id, m.after_value_id FROM matched AS m WHERE m.after_value_id IS NOT NULL
     ) AS w
     JOIN "values" AS d ON d.run_id = w.run_id AND d.value_id = w.value_id
-    JOIN allocations AS a ON a.run_id = d.run_id AND a.allocation_index = d.allocation_index
+    -- Bounded by the runs compared: else all allocations are made ready to be joined.
+    JOIN (
+        FROM allocations AS x WHERE x.run_id IN (SELECT unnest([m.before_run_id, m.after_run_id]) FROM matched AS m)
+    ) AS a ON a.run_id = d.run_id AND a.allocation_index = d.allocation_index
 )
 SELECT
     m.before_run_id,
