@@ -10,6 +10,8 @@ from typing import get_type_hints
 import pytest
 
 import ingest
+import ingest.errors
+import xbuf
 
 _EVERY_ORDER = """
 import importlib, os, pkgutil
@@ -45,6 +47,13 @@ def test_every_public_name_is_what_it_is_called() -> None:
     for name in ingest.__all__:
         found = getattr(ingest, name)
         assert (found.__name__, found.__module__.split(".")[0]) == (name, "ingest")
+
+
+def test_every_error_of_an_import_is_public() -> None:
+    """By its own name in both packages; what cannot be written is the commands' alone."""
+    errors = set(ingest.errors.__all__) - {"ExitCode", "OutputError"}
+    assert errors <= set(ingest.__all__)
+    assert errors <= set(xbuf.__all__)
 
 
 def test_no_public_name_is_a_submodule() -> None:

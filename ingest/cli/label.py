@@ -39,4 +39,5 @@ def label(words: tuple[str, ...], remove: tuple[str, ...], database: str, wait: 
         raise UsageError("say which label to put on (KEY=VALUE) or to take off (--remove KEY)")
     runs = all_runs(database, references)
     changed = label_runs(database, runs, labels, remove, wait_seconds=wait, on_wait=say_waiting)
-    echo(f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}, {changed:,} labels changed")
+    labelled = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
+    echo(f"{labelled}, {changed:,} {'label' if changed == 1 else 'labels'} changed")

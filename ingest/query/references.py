@@ -147,6 +147,11 @@ def _numbers(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[int, ...
 
 def _latest(connection: duckdb.DuckDBPyConnection, text: str, back: int) -> tuple[int, ...]:
     imports = "SELECT DISTINCT import_id FROM runs ORDER BY import_id DESC LIMIT 1 OFFSET $back"
+    [known] = _ids(connection, "SELECT count(DISTINCT import_id) FROM runs")
+    if 0 < known <= back:
+        raise UsageError(
+            f"no run is {text!r}: {known:,} import{'s' * (known > 1)} brought runs; `xbuf imports` lists them"
+        )
     return _some(
         connection, text, f"SELECT run_id FROM runs WHERE import_id = ({imports}) ORDER BY 1", back=back
     )

@@ -208,6 +208,12 @@ def test_a_reference_to_nothing_is_an_error(demonstration: duckdb.DuckDBPyConnec
         resolve(demonstration, reference)
 
 
+def test_there_is_not_always_an_import_before(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """`latest~99` is well said; there are not so many imports."""
+    with pytest.raises(UsageError, match=r"no run is 'latest~99': \d+ imports brought runs; `xbuf imports`"):
+        resolve(demonstration, "latest~99")
+
+
 def test_one_run_is_not_several(demonstration: duckdb.DuckDBPyConnection) -> None:
     """A command for one run lists those that are meant."""
     with pytest.raises(UsageError, match=r"'set=seeds' names 5 runs, and one is wanted: 1 "):
