@@ -32,7 +32,7 @@ class LineBlocks:
         repaired: the file has bytes that are no UTF-8 (now `\\xNN`).
     """
 
-    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES, max_line: int = _MAX_LINE) -> None:
+    def __init__(self, path: str, block_bytes: int) -> None:
         self.path = path
         self.text_bytes = 0
         self.sha256 = ""
@@ -40,7 +40,6 @@ class LineBlocks:
         self.ends_with_newline = False
         self.repaired = False
         self._block_bytes = block_bytes
-        self._max_line = max_line
         self._crlf = False
 
     def __iter__(self) -> Iterator[str]:
@@ -68,8 +67,8 @@ class LineBlocks:
                 data = _ELIDED + (tail + data[:first])[-_KEPT_TAIL:] + data[first:]
                 tail = b""
                 self.shortened += 1
-            elif first < 0 and line + len(data) > self._max_line:
-                room = max(0, self._max_line - line)
+            elif first < 0 and line + len(data) > _MAX_LINE:
+                room = max(0, _MAX_LINE - line)
                 tail = data[room:][-_KEPT_TAIL:]
                 if room:
                     yield data[:room]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from ingest.cli.xbuf import xbuf
@@ -17,6 +16,7 @@ from ingest.compare.comparison import Comparison, compare
 from ingest.errors import UsageError
 from ingest.query.cells import display_width
 from ingest.query.references import resolve, resolve_one
+from tests.support.completion import complete
 from tests.support.query_databases import GOLDEN
 
 SMALL, LARGE = str(GOLDEN / "dumps/batch-8"), str(GOLDEN / "dumps/batch-32")
@@ -236,11 +236,6 @@ def test_commands_take_references(xbuf_: Run) -> None:
 
 def test_references_are_completed(xbuf_: Run) -> None:
     """Numbers, latest, labels and modules, and labels behind a module."""
-
-    def complete(*words: str) -> list[str]:
-        completion = ShellComplete(xbuf, {}, "xbuf", "_XBUF_COMPLETE")
-        return [item.value for item in completion.get_completions(list(words[:-1]), words[-1])]
-
     assert complete("diff", "jit_st") == ["jit_step"]
     assert complete("diff", "batch=8", "lat") == ["latest", "latest~1"]
     assert complete("show", "jit_step@batch=3") == ["jit_step@batch=32"]

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import duckdb
 import pytest
-from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
 from ingest.errors import XbufError
 from ingest.query.catalog import STARTERS, TOPICS, shipped
+from tests.support.completion import complete
 from tests.support.query_databases import one_of_each_parameter
 
 
@@ -275,12 +275,6 @@ def test_a_result_never_replaces_the_database(
         assert "is the database itself" in answer.err
     os.unlink(tmp_path / "hard")
     assert own_demonstration.read_bytes() == before
-
-
-def complete(*words: str) -> list[str]:
-    """Complete the last word as a shell would."""
-    completion = ShellComplete(xbuf, {}, "xbuf", "_XBUF_COMPLETE")
-    return [item.value for item in completion.get_completions(list(words[:-1]), words[-1])]
 
 
 def test_completion(run: Run) -> None:

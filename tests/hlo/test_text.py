@@ -288,12 +288,13 @@ def test_a_constant_of_many_megabytes_is_not_kept(tmp_path: Path) -> None:
     assert ["shortened" in problem.message for problem in text.problems] == [True]
 
 
-def test_long_lines_keep_both_ends(tmp_path: Path) -> None:
+def test_long_lines_keep_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Start and end of a long line stay, whatever the blocks; its neighbours stay whole."""
     path = tmp_path / "lines"
     path.write_bytes(b"first\n" + b"a" * 1000 + b"z" * 70_000 + b"end\nlast\n")
+    monkeypatch.setattr("ingest.hlo.blocks._MAX_LINE", 500)
     for block_bytes in (7, 100, 5000, 1 << 20):
-        blocks = LineBlocks(str(path), block_bytes, max_line=500)
+        blocks = LineBlocks(str(path), block_bytes)
         first, long, last, nothing = "".join(blocks).split("\n")
         assert (first, last, nothing) == ("first", "last", "")
         if blocks.shortened:
