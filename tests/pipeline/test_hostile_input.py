@@ -38,6 +38,7 @@ from ingest.staging import stage
 from ingest.staging.task import Task
 from tests.support.content import orphans, rows
 from tests.support.dump_sets import DATA, PAST, PRIMARY, DumpSet, committed_sets
+from tests.support.protobufs import field, varint
 from tests.support.rights import as_ordinary_user
 
 WHOLE = DATA / "dumps/jaxlib-0.7.2-cpu"
@@ -341,6 +342,38 @@ def test_a_bomb_is_refused_in_bounded_memory(compress: str, tmp_path: Path, data
     assert told == {**too_long, "same-value": "duplicate-value"}
     assert done.most_memory < 600 * MIB
     assert done.cpu_seconds < 60
+
+
+@pytest.mark.slow
+def test_a_tuple_of_many_parts_stays_within_the_memory(tmp_path: Path, database: Path) -> None:
+    """Each of its 100,000 elements is a parameter, a value and two positions; the protobuf has 7 MB."""
+    parts = 100_000
+    array = field(2, 11) + field(3, varint(8))
+    shapes = field(2, 13) + field(4, array) * parts
+
+    def instruction(id_: int, opcode: str, shape: bytes, operands: bytes = b"") -> bytes:
+        return field(2, field(1, f"i{id_}") + field(2, opcode) + field(3, shape) + field(35, id_) + operands)
+
+    ids = range(1, parts + 2)
+    operands = b"".join(field(36, id_) for id_ in ids[:-1])
+    body = field(1, "main") + b"".join(instruction(id_, "parameter", array) for id_ in ids[:-1])
+    body += instruction(ids[-1], "tuple", shapes, operands) + field(5, 1) + field(6, ids[-1])
+    values = b"".join(field(1, field(1, id_) + field(2, 32) + field(3, field(4, id_))) for id_ in ids)
+    assigned = b"".join(field(9, field(1, id_) + field(2, 32 * id_) + field(3, 32)) for id_ in ids)
+    allocation = field(3, field(1, 0) + field(2, 32 * (parts + 2)) + assigned)
+    module = field(1, "m") + field(3, body) + field(6, 1)
+    write(
+        tmp_path / "dumps",
+        {
+            "module_0001.jit_f.cpu_after_optimizations.hlo.pb": field(1, module)
+            + field(3, values + allocation)
+        },
+    )
+    done = xbuf_ingest(tmp_path / "dumps", database=database)
+    assert done.code == 0
+    counts = "SELECT (SELECT count(*) FROM values), (SELECT count(*) FROM positions)"
+    assert rows(database, counts) == [(parts + 1, 2 * parts + 1)]
+    assert done.most_memory < 600 * MIB
 
 
 def test_a_bomb_of_many_runs_is_refused(
