@@ -134,6 +134,8 @@ def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:
 def _shared_addresses(
     dump: ParsedDump, slots: tuple[Sequence[int], Sequence[int]], results: Mapping[Part, int]
 ) -> list[SharedAddress]:
+    if len(set(dump.allocation_of)) == len(dump.allocation_of):
+        return []  # as in most tiny dumps, each value has an allocation of its own
     loops: list[Loop] = []
     if results and dump.used is not None:
         names = {name for name, _ in results}
