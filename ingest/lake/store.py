@@ -252,6 +252,17 @@ def _explained(lake: Lake, table: str, error: Exception) -> DatabaseError:
         return NotADatabase(
             f"{shown}: there is no such table or file; make the lake: xbuf lake create {lake}"
         )
+    log = f"{shown}/_delta_log"
+    if "invalid checkpoint" in text:
+        return DatabaseError(
+            f"{shown}: its log names a checkpoint that is gone or cut off; remove {log}/_last_checkpoint,"
+            " without which the log is read from its start"
+        )
+    if "json error" in text:
+        return DatabaseError(
+            f"{shown}: an entry of its log is damaged; bring it back from a copy of {log}: a backup, or an"
+            " older version of the object where the store keeps them"
+        )
     if type(error).__name__ in ("DeltaProtocolError", "SchemaMismatchError"):
         return NotADatabase(f"{shown}: is a Delta table that this xbuf cannot use; name another place")
     return DatabaseError(f"{shown}: {words}; nothing is half visible: run again when it can be used")

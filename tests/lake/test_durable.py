@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ import ingest.lake.batch as batch_module
 import ingest.lake.commit as commit_module
 import ingest.lake.load as load_module
 import ingest.lake.transactions as transactions
+from ingest.errors import DatabaseError
 from ingest.lake.commit import complete_all
 from ingest.lake.compact import compact_lake
 from ingest.lake.create import create_lake
@@ -123,3 +125,36 @@ def test_a_commit_whose_entry_a_power_failure_left_empty_is_done_again(
         return visible(lake)
 
     assert in_process(work) == whole
+
+
+@pytest.mark.parametrize(
+    ("is_checkpoint", "remedy"),
+    [
+        (True, "runs/_delta_log/_last_checkpoint, without which"),
+        (False, "from a copy of .*runs/_delta_log: "),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_named_with_a_remedy(
+    lake: Lake, is_checkpoint: bool, remedy: str
+) -> None:
+    """A cut checkpoint costs nothing: Delta reads the entries before it."""
+
+    def work() -> str:
+        table = lake.table("runs")
+        log = Path(lake.url("runs"), "_delta_log")
+        if is_checkpoint:
+            table.create_checkpoint()
+            next(log.glob("*.checkpoint.parquet")).write_bytes(b"")
+        else:
+            entry = next(log.glob("*.json"))
+            entry.write_bytes(entry.read_bytes()[:100])
+        with pytest.raises(DatabaseError) as caught:
+            lake.table("runs")
+        if is_checkpoint:
+            (log / "_last_checkpoint").unlink()
+            assert lake.table("runs").version() == 0
+        return str(caught.value)
+
+    said = in_process(work)
+    assert re.search(remedy, said)
+    assert len(said.splitlines()) == 1

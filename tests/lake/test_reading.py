@@ -224,3 +224,15 @@ def test_runs_of_a_lake_and_of_a_file_come_together(
         runs = connection.execute("SELECT run_id FROM runs ORDER BY 1").fetchall()
     assert found[0] == (run, rows)
     assert runs == [(run,), (run + 1,)]
+
+
+def test_a_table_that_a_query_names_twice_is_not_copied(in_lake: duckdb.DuckDBPyConnection) -> None:
+    """Each use reads the columns that it needs, and no other."""
+    row = in_lake.execute(
+        "EXPLAIN (FORMAT json) SELECT count(*)"
+        " FROM (SELECT run_id, max(size_bytes) FROM values GROUP BY run_id)"
+        " JOIN (SELECT run_id, count(DISTINCT opcode) FROM values GROUP BY run_id) USING (run_id)"
+    ).fetchone()
+    assert row is not None
+    assert "READ_PARQUET" in row[1]
+    assert '"CTE' not in row[1]
