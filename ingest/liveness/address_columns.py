@@ -28,25 +28,32 @@ def shared_addresses_of_many(
         has_ranges: as for `shared_addresses`.
     """
     owners, offsets, sizes, _, _, handover = (np.asarray(column, np.int64) for column in values)
+    # One key after the other, and rows of one address stay in order.
     order = np.flatnonzero(sizes)
-    order = order[np.lexsort((offsets[order], owners[order]))]  # rows of one address stay in order
+    order = order[np.argsort(offsets[order], kind="stable")]
+    order = order[np.argsort(owners[order], kind="stable")]
     is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = (np.diff(owners[order]) != 0) | (np.diff(offsets[order]) != 0)
+    is_first[1:] = np.diff(owners[order]) != 0
+    is_first[1:] |= np.diff(offsets[order]) != 0
     counts = np.diff(np.flatnonzero(is_first), append=len(order))
     order, counts = order[np.repeat(counts > 1, counts)], counts[counts > 1]
+    del is_first  # of a gigabyte of text each column here takes 20 MB
     if not len(counts):
         return
     starts = np.cumsum(counts) - counts
     first = order[starts]
+    placed = sizes[order]
+    turns = placed - handover[order]
     columns: dict[str, Numbers] = {
         "allocation_index": owners[first],
         "offset_bytes": offsets[first],
         "placed_values": counts,
-        "slot_bytes": np.maximum.reduceat(sizes[order], starts),
-        "placed_bytes": np.add.reduceat(sizes[order], starts),
-        "turns": np.add.reduceat((handover != sizes)[order].astype(np.int64), starts),
-        "turn_bytes": np.add.reduceat((sizes - handover)[order], starts),
+        "slot_bytes": np.maximum.reduceat(placed, starts),
+        "placed_bytes": np.add.reduceat(placed, starts),
+        "turns": np.add.reduceat((turns != 0).astype(np.int64), starts),
+        "turn_bytes": np.add.reduceat(turns, starts),
     }
+    del placed, turns
     for (owner, offset), entered in entries_of(values, loops).items():
         low, high = np.searchsorted(columns["allocation_index"], (owner, owner + 1)).tolist()
         at = low + int(np.searchsorted(columns["offset_bytes"][low:high], offset))

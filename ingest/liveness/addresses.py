@@ -23,8 +23,8 @@ class Located(NamedTuple):
         allocation: number of the allocation that holds it.
         offset: where it starts in there, bytes.
         size: bytes.
-        start: first slot at which it is live, or `NOT_RANGED`.
-        end: last slot, or `NOT_RANGED`.
+        start: first slot at which it is live, or `NOT_RANGED`; not asked for without loops.
+        end: last slot, or `NOT_RANGED`; not asked for without loops.
         handover: bytes that other values own at its last slot; 0 without a live range.
     """
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import cached_property
 from itertools import chain
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -322,8 +322,10 @@ class ArrowColumns:
         if dump.liveness is not None and self._range_rows is not None:
             handover[self._range_rows.drop_null().to_numpy()] = dump.liveness.handover
         places = [values[name].to_numpy() for name in ("allocation", "offset", "size")]
-        located = Located(*map(plain_array, (*places, self._slots("start"), self._slots("end"), handover)))
+        # Of a gigabyte of text each column takes 20 MB, which copies of plain numbers would double.
         loops = loops_of_many(self._loop_results, self._first_operands, self._ids)
+        slots = (self._slots("start"), self._slots("end")) if loops else ((), ())
+        located = Located(*cast("tuple[Sequence[int], ...]", (*places, *slots, handover)))
         for some in shared_addresses_of_many(located, loops, has_ranges=dump.liveness is not None):
             where, batch = self._next(), Batch()
             batch.add_shared_addresses(where.run_no, some)
