@@ -96,13 +96,15 @@ def color_peaks_of_many(
 
 def _leaving(allocations: int, placed: PlacedColumns) -> Numbers:
     """Return the value of each allocation that lives longest, of these the largest, of these the last."""
-    chosen = np.arange(len(placed.id))
-    for column in (placed.end, placed.size):
+    ids, owners, sizes, ends, _ = placed
+    for first in (True, False):
+        column = ends if first else sizes
         best = np.full(allocations, ABSENT)
-        np.maximum.at(best, placed.allocation[chosen], column[chosen])
-        chosen = chosen[column[chosen] == best[placed.allocation[chosen]]]
+        np.maximum.at(best, owners, column)
+        is_best = column == best[owners]
+        ids, owners, sizes = ids[is_best], owners[is_best], sizes[is_best]
     last = np.full(allocations, ABSENT)
-    last[placed.allocation[chosen]] = placed.id[chosen]
+    last[owners] = ids
     return last
 
 
