@@ -331,6 +331,8 @@ class ArrowColumns:
             batch.add_shared_addresses(where.run_no, some)
             self.rows += where.write(batch)
         self._values = values.drop_columns(["offset"])
+        del places, located, handover
+        release_freed()
 
     def _occupancies(self) -> OccupancyColumns:
         """Measure what each allocation holds; what is needed for that alone is given up."""
