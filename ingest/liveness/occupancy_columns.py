@@ -97,14 +97,13 @@ def color_peaks_of_many(
 def _leaving(allocations: int, placed: PlacedColumns) -> Numbers:
     """Return the value of each allocation that lives longest, of these the largest, of these the last."""
     ids, owners, sizes, ends, _ = placed
-    for first in (True, False):
-        column = ends if first else sizes
-        best = np.full(allocations, ABSENT)
-        np.maximum.at(best, owners, column)
-        is_best = column == best[owners]
-        ids, owners, sizes = ids[is_best], owners[is_best], sizes[is_best]
+    longest, largest = (np.full(allocations, ABSENT) for _ in range(2))
+    np.maximum.at(longest, owners, ends)
+    is_best = ends == longest[owners]
+    np.maximum.at(largest, owners[is_best], sizes[is_best])
+    is_best &= sizes == largest[owners]
     last = np.full(allocations, ABSENT)
-    last[owners] = ids
+    last[owners[is_best]] = ids[is_best]
     return last
 
 
@@ -129,7 +128,8 @@ def _peaks(groups: Numbers, intervals: Intervals, liveness: Liveness) -> Iterato
     columns = (intervals.start, intervals.end, intervals.size, liveness.gained, liveness.handover)
     arrays = [np.asarray(column, np.int64) for column in columns]
     order = np.argsort(groups, kind="stable")
-    borders = np.concatenate([[0], np.flatnonzero(np.diff(groups[order])) + 1, [len(order)]])
+    members = np.bincount(groups)
+    borders = np.append(0, np.cumsum(members[members > 0]))
     first = 0
     while first < len(order):
         until = int(borders[int(np.searchsorted(borders, first + _AT_ONCE, "right")) - 1])
@@ -142,7 +142,7 @@ def _peaks(groups: Numbers, intervals: Intervals, liveness: Liveness) -> Iterato
         first = until
 
 
-_AT_ONCE: Final = 1 << 18
+_AT_ONCE: Final = 1 << 17
 """Rows that are sorted or summed together."""
 
 
@@ -168,17 +168,24 @@ def _peaks_of_some(
 
 def _peak_of_one(group: int, arrays: Sequence[Numbers], rows: Numbers) -> _Peaks:
     """Sum over all slots: these are fewer than the intervals of a large arena."""
-    slots = int(arrays[1].max()) + 2
-    closed, released = np.zeros(slots, np.int64), np.zeros(slots, np.int64)
-    first_start = slots
-    for at in range(0, len(rows), _AT_ONCE):
-        starts, ends, sizes, gained, handover = (column[rows[at : at + _AT_ONCE]] for column in arrays)
-        first_start = min(first_start, int(starts.min()))
-        for steps, after in ((closed, ends + 1), (released, ends)):
-            np.add.at(steps, starts, gained)
-            np.subtract.at(steps, after, sizes - handover)
-    live = np.cumsum(closed)
+    live = _live(arrays, rows, 1)
     peak = int(live.max())
-    time = int(live.argmax()) if peak else first_start
-    found = (group, time, peak, int(np.cumsum(released).max()))
+    starts = arrays[0]
+    time = int(live.argmax()) if peak else min(int(starts[some].min()) for some in _parts(rows))
+    del live  # of a gigabyte of text 13 MB, as its values when they let go at once
+    found = (group, time, peak, int(_live(arrays, rows, 0).max()))
     return _Peaks(*(np.array([one], np.int64) for one in found))
+
+
+def _live(arrays: Sequence[Numbers], rows: Numbers, held: int) -> Numbers:
+    """Return the live bytes at each slot, of values that are held so many slots after their last."""
+    starts, ends, sizes, gained, handover = arrays
+    live = np.zeros(int(ends.max()) + 2, np.int64)
+    for some in _parts(rows):
+        np.add.at(live, starts[some], gained[some])
+        np.subtract.at(live, ends[some] + held, sizes[some] - handover[some])
+    return np.cumsum(live, out=live)
+
+
+def _parts(rows: Numbers) -> Iterator[Numbers]:
+    return (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))

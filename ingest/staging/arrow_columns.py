@@ -224,6 +224,7 @@ class ArrowColumns:
         )
         numbers = ranged.to_numpy()
         is_unique = len(np.unique(numbers)) == len(numbers)
+        release_freed()
         return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tobytes())
 
     def keys(self) -> Iterable[tuple[str, str]]:
@@ -249,6 +250,7 @@ class ArrowColumns:
         dump, run_no = self._dump, self._where.run_no
         if dump.liveness is None:
             self._write_values_alone()
+        release_freed()
         batch = Batch()
         if dump.intervals is not None and dump.liveness is not None:
             batch.add_color_peaks(run_no, color_peaks_of_many(dump.intervals, dump.liveness, self._colors))

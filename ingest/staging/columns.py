@@ -18,6 +18,7 @@ from ingest.staging.memory import release_freed
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 _PARTS: Final = 8
+_DIGITS: Final = pa.array("0123456789")
 
 
 def as_list(column: pa.ChunkedArray) -> list[Any]:
@@ -63,12 +64,12 @@ def joined(pieces: list[pa.Table]) -> pa.Table:
 def rows_in(wanted: pa.Table, keys: pa.Table) -> pa.Array:
     """Return the row in `keys` of each live range in `wanted`: same `name` and `index`; null for none.
 
-    A range always prints its index, a value no `{}`. It joins texts of like length at a time: a
-    hash table of them all takes more memory than anything else of a large dump.
+    A range always prints its index, a value no `{}`. It joins an eighth of the texts at a time: a hash
+    table of them all takes more memory than anything else of a large dump.
     """
     keys = with_printed_index(keys)
     rows = np.full(len(wanted), -1, np.int64)
-    parts = [_lengths(table) % _PARTS for table in (wanted, keys)]
+    parts = [_parts(table) for table in (wanted, keys)]
     for part in range(_PARTS):
         of_wanted, of_keys = (np.flatnonzero(lengths == part) for lengths in parts)
         found = pc.index_in(_texts(wanted, of_wanted), value_set=_texts(keys, of_keys))
@@ -86,11 +87,14 @@ def with_printed_index(table: pa.Table) -> pa.Table:
     return pa.table({"name": table["name"], "index": index})
 
 
-def _lengths(table: pa.Table) -> Numbers:
+def _parts(table: pa.Table) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Return in which part each text is, by its length and the last digit of its name: most are as long."""
     index = table["index"].combine_chunks()
     of_index = pc.binary_length(index.dictionary).to_numpy()[index.indices.to_numpy()]
-    lengths: Numbers = pc.binary_length(table["name"]).to_numpy() + of_index
-    return lengths
+    parts = pc.binary_length(table["name"]).to_numpy() + of_index
+    last = pc.index_in(pc.utf8_slice_codeunits(table["name"], -1), value_set=_DIGITS)
+    parts = (parts + last.fill_null(len(_DIGITS)).to_numpy()) % _PARTS
+    return np.asarray(parts, np.uint8)
 
 
 def _texts(table: pa.Table, rows: Numbers) -> pa.Array:
