@@ -61,6 +61,16 @@ turns AS (
         )
     ) AS n
 ),
+-- Put together before allocations are looked up, or these are joined by run_id alone.
+wanted AS MATERIALIZED (
+    SELECT d.*
+    FROM (
+        SELECT m.before_run_id AS run_id, m.before_value_id AS value_id FROM matched AS m WHERE m.before_value_id IS NOT NULL
+        UNION
+        SELECT m.after_run_id, m.after_value_id FROM matched AS m WHERE m.after_value_id IS NOT NULL
+    ) AS w
+    JOIN "values" AS d ON d.run_id = w.run_id AND d.value_id = w.value_id
+),
 described AS (
     SELECT
         d.run_id,
@@ -77,16 +87,9 @@ described AS (
             'color': a.color
         } AS look,
         value_name(d.instruction, d.shape_index) AS "value"
-    FROM (
-        SELECT m.before_run_id AS run_id, m.before_value_id AS value_id FROM matched AS m WHERE m.before_value_id IS NOT NULL
-        UNION
-        SELECT m.after_run_id, m.after_value_id FROM matched AS m WHERE m.after_value_id IS NOT NULL
-    ) AS w
-    JOIN "values" AS d ON d.run_id = w.run_id AND d.value_id = w.value_id
-    -- Bounded by the runs compared: else all allocations are made ready to be joined.
-    JOIN (
-        FROM allocations AS x WHERE x.run_id IN (SELECT unnest([m.before_run_id, m.after_run_id]) FROM matched AS m)
-    ) AS a ON a.run_id = d.run_id AND a.allocation_index = d.allocation_index
+    FROM wanted AS d
+    JOIN (FROM allocations AS x WHERE x.run_id IN (SELECT w.run_id FROM wanted AS w)) AS a
+        ON a.run_id = d.run_id AND a.allocation_index = d.allocation_index
 )
 SELECT
     m.before_run_id,

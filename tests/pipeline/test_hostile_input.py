@@ -208,7 +208,8 @@ def test_damaged_dumps_are_loaded_or_rejected_one_by_one(name: str, tmp_path: Pa
     kinds = dict(rows(database, "SELECT kind, count(*) FROM rejects GROUP BY ALL"))
     assert set(kinds) >= ({"truncated"} if name == "cuts" else {"bad-line", "value-mismatch"})
     # What loads has the numbers of the dump, but for those that the damage made others of.
-    assert rows(database, "SELECT count(*) FROM runs WHERE total_bytes <> 240") == [(0,)]
+    printed = "list_contains(format, 'total')"
+    assert rows(database, f"SELECT count(*) FROM runs WHERE {printed} AND total_bytes <> 240") == [(0,)]
 
 
 @pytest.mark.slow
