@@ -14,7 +14,7 @@ from typing import Final
 
 INTERVAL: Final = 0.02
 """Seconds between two looks at the memory; a look takes some milliseconds."""
-XBUF: Final = (sys.executable, "-c", "from ingest.cli.ingest import main; main()")
+XBUF: Final = (sys.executable, "-c", "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()")
 """The command xbuf-ingest, also where it is not installed."""
 
 

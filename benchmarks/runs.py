@@ -372,9 +372,9 @@ def note(event, arguments):
     if event == "open" and str(arguments[0]).endswith(".txt"):
         opened.append(arguments[0])
 sys.addaudithook(note)
-from ingest.cli.ingest import main
+from ingest.cli.entry import xbuf_ingest
 try:
-    main()
+    xbuf_ingest()
 finally:
     print(len(opened))
 """

@@ -72,7 +72,7 @@ def run(command: str, folder: Path) -> str:
             )
         assert done_here.exit_code == 0, done_here.stderr
         return done_here.stdout
-    script = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
+    script = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.entry import xbuf; xbuf()"
     done = subprocess.run(
         ["bash", "-c", f'xbuf() {{ "{sys.executable}" -c "{script}" "$@"; }}; {command}'],
         cwd=folder,

@@ -334,7 +334,7 @@ def test_the_shell_opens_read_only(own_demonstration: Path, tmp_path: Path) -> N
     copy = shutil.copy(own_demonstration, tmp_path / "copy.duckdb")
 
     def shell_(*arguments: str) -> subprocess.CompletedProcess[str]:
-        code = "from ingest.cli.xbuf import main; main()"
+        code = "from ingest.cli.entry import xbuf; xbuf()"
         return subprocess.run(
             [sys.executable, "-c", code, "shell", "--db", str(copy), *arguments],
             capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,

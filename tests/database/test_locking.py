@@ -686,7 +686,7 @@ def test_imports_at_once_load_everything_once(tmp_path: Path, count: int) -> Non
     site = Site(tmp_path)
     site.grow(0, 1, 2, 3, 4)
     command = [sys.executable, "-m", "ingest.cli.ingest", str(site.dumps), "--wait", "60", "--jobs", "1"]
-    code = "import sys; from ingest.cli.ingest import main; sys.argv[0] = 'xbuf-ingest'; main()"
+    code = "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()"
     command = [sys.executable, "-c", code, *command[3:], "--db", str(site.database)]
     pipe = subprocess.PIPE
     imports = [subprocess.Popen(command, stdout=pipe, stderr=pipe) for _ in range(count)]
@@ -1039,7 +1039,7 @@ def test_the_command_of_a_holder_cannot_reach_the_terminal(site: Site) -> None:
     assert holder.stdout is not None
     holder.stdout.readline()
     site.grow(2)
-    import_ = "from ingest.cli.ingest import main; main()"
+    import_ = "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()"
     master, terminal = os.openpty()
     try:
         done = subprocess.run(

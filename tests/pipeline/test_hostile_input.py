@@ -128,7 +128,7 @@ def xbuf_ingest(*arguments: str | Path, database: Path, before: Callable[[], Non
 
     `before` is called in the new process before the command starts.
     """
-    code = "from ingest.cli.ingest import main; main()"
+    code = "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()"
     measured = (
         "import resource, subprocess, sys\n"
         "code = subprocess.run(sys.argv[1:]).returncode\n"

@@ -59,7 +59,7 @@ def test_a_capture_has_what_jax_compiles(jax: Any) -> None:
 
 def test_a_training_script_ends_with_the_line_that_holds_most_of_the_peak(jax: Any, tmp_path: Path) -> None:
     """`xbuf run -- python train.py`, with what the script prints on stdout."""
-    script = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
+    script = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.entry import xbuf; xbuf()"
     train = CHECKOUT / "examples" / "train.py"
     done = subprocess.run(
         [sys.executable, "-c", script, "run", "--module", "train_step", "--", sys.executable, str(train)],

@@ -276,7 +276,7 @@ def _visit(database: Path, sql: str = _RUNS) -> str:
 
 def _import(paths: Sequence[Path], database: Path, snapshot: Path) -> Import:
     """Import as the script for the timer does; return what its log tells."""
-    code = "from ingest.cli.ingest import main; main()"
+    code = "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()"
     options = ["--db", str(database), "--publish", str(snapshot), "--wait", "120"]
     options += ["--max-rejects", "20", "--log-format", "json", "--quiet"]
     done = subprocess.run(

@@ -272,7 +272,7 @@ def test_too_few_open_files_is_no_hang(dumps: Path, tmp_path: Path) -> None:
     """Whatever meets the limit, the process ends."""
     script = (
         "import ingest.staging.workers as workers; workers.INLINE_BYTES = 0\n"
-        "from ingest.cli.ingest import main; main()\n"
+        "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()\n"
     )
     command = [sys.executable, "-c", script, str(dumps), "--db", str(tmp_path / "x.duckdb"), "--jobs", "4"]
     for limit in (10, 14, 18):
