@@ -47,7 +47,8 @@ if TYPE_CHECKING:
         UsageError,
         XbufError,
     )
-    from ingest.pipeline.importer import ImportSummary, Progress, import_dumps
+    from ingest.pipeline.importer import import_dumps
+    from ingest.pipeline.summary import ImportSummary, Progress
 
 __all__ = [
     "Allocation",
@@ -115,7 +116,8 @@ _MODULES = {
         "UsageError",
         "XbufError",
     ),
-    "ingest.pipeline.importer": ("ImportSummary", "Progress", "import_dumps"),
+    "ingest.pipeline.importer": ("import_dumps",),
+    "ingest.pipeline.summary": ("ImportSummary", "Progress"),
     "ingest.database.connect": ("open_database",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -9,8 +9,6 @@ from typing import Any
 
 from ingest.errors import UsageError
 
-__all__ = ["Labels", "Paths", "as_labels", "as_paths", "as_pattern"]
-
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 """One path or several."""
 Labels = Mapping[str, str] | Iterable[tuple[str, str]]

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ingest.errors import XbufError
 
-__all__ = ["migrations_dir", "queries_dir"]
-
 _PACKAGE = Path(__file__).resolve().parent
 
 

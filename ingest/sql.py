@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable, Mapping
 from glob import escape
 
-__all__ = ["literal", "no_rows", "parquet", "quoted"]
-
 
 def literal(value: str | float | os.PathLike[str] | None) -> str:
     """Write a value as a SQL literal; a path is a text."""

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
         UsageError,
         XbufError,
     )
-    from ingest.pipeline.importer import ImportSummary, import_dumps
+    from ingest.pipeline.importer import import_dumps
+    from ingest.pipeline.summary import ImportSummary
     from xbuf.capturing import Capture, capture
     from xbuf.database import Database, RejectedWarning, open
     from xbuf.programs import load
@@ -81,7 +82,8 @@ _MODULES = {
         "UsageError",
         "XbufError",
     ),
-    "ingest.pipeline.importer": ("ImportSummary", "import_dumps"),
+    "ingest.pipeline.importer": ("import_dumps",),
+    "ingest.pipeline.summary": ("ImportSummary",),
     "xbuf.capturing": ("Capture", "capture"),
     "xbuf.database": ("Database", "RejectedWarning", "open"),
     "xbuf.programs": ("load",),

@@ -31,7 +31,7 @@ from xbuf.table import Table
 if TYPE_CHECKING:
     import duckdb
 
-    from ingest.pipeline.importer import ImportSummary
+    from ingest.pipeline.summary import ImportSummary
 
 __all__ = ["Database", "RejectedWarning", "check_loaded", "open"]
 

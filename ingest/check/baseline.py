@@ -14,8 +14,6 @@ from ingest.check.rules import Figure
 from ingest.display import display
 from ingest.errors import UsageError
 
-__all__ = ["Baseline", "Entry", "Pair", "as_json", "baseline_of", "pair_up", "read_baseline"]
-
 _FORMAT: Final = 1
 _KEPT: Final = 1000
 """Buffers below this part of the peak are left out of the file: it holds at most so many names a module."""

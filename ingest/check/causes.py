@@ -15,8 +15,6 @@ from ingest.display import display
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["described", "growth_between", "growth_since", "kept", "largest"]
-
 _GROWN: Final = 5
 _SHRUNK: Final = 3
 """Causes that a finding keeps; all others are summed up in one."""

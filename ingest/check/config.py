@@ -15,8 +15,6 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.query.catalog import did_you_mean
 
-__all__ = ["FILE", "Config", "read_config", "rule_from_option"]
-
 FILE: Final = "xbuf.toml"
 """Rules are looked for in this file of the working directory."""
 _BASELINES: Final = ("baseline", "baseline_label")

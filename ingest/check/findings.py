@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from ingest.errors import ExitCode
 
-__all__ = ["Cause", "Finding", "Outcome", "Report"]
-
 
 class Outcome(StrEnum):
     """What became of a rule for a run."""

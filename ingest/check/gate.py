@@ -25,8 +25,6 @@ from ingest.source.kinds import shown
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Gate", "NothingMeasured", "check", "measure_baseline"]
-
 _Reading = Callable[[str], AbstractContextManager["duckdb.DuckDBPyConnection"]]
 
 

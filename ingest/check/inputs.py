@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from ingest.pipeline.summary import ImportSummary
 
-__all__ = ["Imported", "are_paths", "import_for_check", "resolve_runs"]
-
 _LOADED: Final = "SELECT import_id, list(run_id ORDER BY run_id) FROM runs GROUP BY import_id"
 
 

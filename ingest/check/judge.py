@@ -18,8 +18,6 @@ from ingest.query.cells import human_bytes
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Judge"]
-
 _CAUSES: Final = 5
 """Causes that a finding keeps."""
 _UNKNOWN: Final = {

@@ -16,8 +16,6 @@ from ingest.query.blocks import execute_with_blocks
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Buffers", "Measured", "MissedDonation", "measure", "missed_donations"]
-
 _MISSED: Final = (
     "SELECT d.parameter_number, coalesce(v.op_name, v.instruction), v.shape,"
     " value_name(f.instruction, f.shape_index), d.size_bytes"

@@ -13,8 +13,6 @@ from ingest.check.findings import Finding, Outcome, Report
 from ingest.query.cells import human_bytes
 from ingest.version import VERSION
 
-__all__ = ["FORMATS", "write_report"]
-
 _ANNOTATIONS: Final = 10
 """GitHub shows no more errors of a step."""
 _WORD: Final = {Outcome.PASSED: "ok", Outcome.BROKEN: "BROKEN", Outcome.UNCHECKED: "UNCHECKED"}

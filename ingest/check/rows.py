@@ -24,8 +24,6 @@ from ingest.query.selection import select_runs
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["bind_query", "find_rows"]
-
 _CELLS: Final = 6
 """Cells of the first row that a sentence shows."""
 

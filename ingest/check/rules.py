@@ -14,19 +14,6 @@ from ingest.errors import UsageError
 from ingest.query.catalog import did_you_mean
 from ingest.query.run import read_size
 
-__all__ = [
-    "KINDS",
-    "Donation",
-    "Figure",
-    "Growth",
-    "Limit",
-    "NoRows",
-    "Padding",
-    "Rule",
-    "WrongRule",
-    "make_rule",
-]
-
 
 class Figure(StrEnum):
     """Which of a run's figures a rule is about."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ingest.query.result import Result
     from ingest.query.style import Style
 
-__all__ = ["Output", "answer", "file_option", "output_options", "terminal_style"]
-
 _FORMATS = ("table", "record", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

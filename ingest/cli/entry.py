@@ -7,8 +7,6 @@ import os
 import signal
 import sys
 
-__all__ = ["xbuf", "xbuf_ingest"]
-
 
 def _end(number: int, frame: object) -> None:
     os.write(2, b"interrupted; nothing was done yet\n")

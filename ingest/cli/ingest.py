@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ingest.events import Event
-    from ingest.pipeline.importer import ImportSummary, Progress
+    from ingest.pipeline.summary import ImportSummary, Progress
     from ingest.pipeline.watch import ImportOptions
 
 

@@ -19,9 +19,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Interrupts", "reading", "stopping"]
-
-
 _AGAIN = 0.05
 """Seconds between two interruptions of a query."""
 

@@ -12,8 +12,6 @@ from ingest.query.cells import escape
 if TYPE_CHECKING:
     from ingest.lake.store import Lake
 
-__all__ = ["LAKE", "attach", "export", "import_"]
-
 
 class _Lake(click.ParamType["Lake"]):
     name = "url"

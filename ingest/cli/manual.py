@@ -17,8 +17,6 @@ from ingest.cli.xbuf import xbuf
 from ingest.query.catalog import by_topic, shipped
 from ingest.version import VERSION
 
-__all__ = ["Page", "as_man", "as_markdown", "pages"]
-
 
 @dataclass(frozen=True, slots=True)
 class Page:

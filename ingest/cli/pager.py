@@ -10,8 +10,6 @@ import subprocess
 import sys
 from contextlib import suppress
 
-__all__ = ["page"]
-
 
 def page(text: str) -> bool:
     """Show a text in the user's pager; False where it fits, stdout is no terminal, or there is no pager.

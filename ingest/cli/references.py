@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = [
-    "RUN",
-    "SIDE",
-    "all_runs",
-    "database_of",
-    "is_plain",
-    "known_labels",
-    "known_modules",
-    "known_runs",
-    "offered",
-    "reading_runs",
-]
-
 _PLAIN = re.compile(r"-{0,2}[A-Za-z0-9_.,:=@%+/~][A-Za-z0-9_.,:=@%+/~-]*")
 
 _RUNS: Final = "SELECT run_id::VARCHAR FROM runs ORDER BY run_id DESC LIMIT 200"

@@ -16,16 +16,6 @@ from typing import Final
 
 from ingest.errors import OutputError
 
-__all__ = [
-    "StdoutError",
-    "abandon_stdout",
-    "echo",
-    "flush_stdout",
-    "prepare_streams",
-    "say",
-    "writing_stdout",
-]
-
 _LACKING: Final = "xbuf.lacking"
 
 

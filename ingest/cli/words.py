@@ -10,8 +10,6 @@ from ingest.errors import ExitCode
 if TYPE_CHECKING:
     from ingest.events import Event
 
-__all__ = ["Words"]
-
 
 class Words:
     """The log for people: what was not loaded, reported after the progress bar, and what is waited for."""

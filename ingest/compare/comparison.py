@@ -24,8 +24,6 @@ from ingest.query.run import bind, run_query
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Change", "Comparison", "Figure", "Pair", "Run", "compare"]
-
 _PARTS: Final = ("memory", "memory space", "kind")
 _MEMORY: Final = ("total", "resident peak", "live peak", "padding at the peak", "unused in arenas")
 

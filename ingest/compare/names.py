@@ -9,8 +9,6 @@ from typing import Final
 
 from ingest.display import display
 
-__all__ = ["named", "relative", "source_place"]
-
 _SOURCE: Final = re.compile(r"(.+?)(?::(\d+))?(?: \(\w+\))?")
 """As source_text() writes it."""
 

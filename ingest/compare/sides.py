@@ -29,8 +29,6 @@ from ingest.sql import literal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Sides", "Source", "gather", "open_sides"]
-
 Open = Callable[[str], AbstractContextManager["duckdb.DuckDBPyConnection"]]
 
 _COPIED: Final = ("runs", "run_labels", *(table for table in RUN_TABLES if table != "run_labels"))

@@ -12,8 +12,6 @@ from ingest.compare.comparison import Change, Comparison, Figure, Pair, Run
 from ingest.compare.names import named, source_place
 from ingest.query.cells import code_span, display_width, escape, human_bytes
 
-__all__ = ["as_json", "as_markdown", "as_text", "headline"]
-
 _NARROW = 60
 
 

@@ -17,8 +17,6 @@ from ingest.query.cells import escape, human_bytes
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Point", "as_csv", "as_svg", "as_text", "jump", "read_trend"]
-
 _NUMBER = re.compile(r"(\d+)")
 _WIDTH, _HEIGHT, _LEFT, _BELOW, _TOP = 720, 300, 80, 60, 40
 

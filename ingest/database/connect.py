@@ -29,19 +29,6 @@ from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
 from ingest.source.kinds import is_lake, without_secrets
 from ingest.sql import quoted
 
-__all__ = [
-    "DatabaseStatus",
-    "TableRows",
-    "Upgrade",
-    "check_links",
-    "check_path",
-    "create",
-    "explain",
-    "open_database",
-    "status",
-    "upgrade",
-]
-
 _SEALED: Final[Config] = {
     "enable_external_access": False,
     "lock_configuration": True,

@@ -14,8 +14,6 @@ from ingest.database.refusals import explain
 from ingest.database.revision import HEAD
 from ingest.errors import DatabaseError
 
-__all__ = ["create_at_head", "make_database"]
-
 
 def create_at_head(path: str, *, queries_of: str | None = None) -> None:
     """Create a database file at head and checkpoint it.

@@ -12,8 +12,6 @@ from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
 from ingest.sql import literal, quoted
 
-__all__ = ["commented", "created", "creation", "version_comments"]
-
 _VERSION: Final = Table(
     "alembic_version",
     "Schema revision of this database; xbuf db upgrade moves it.",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Final
 
-__all__ = ["BLOCK_BYTES", "CONFIG", "NEW_FILE", "STORAGE_VERSION", "UNBORN", "Config", "sync"]
-
 Config = dict[str, str | bool | int | float | list[str]]
 
 STORAGE_VERSION: Final = "v1.4.0"

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["holds", "match_runs"]
-
 
 def match_runs(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the temporary table `matched_runs` from `given_runs` and `given_files`, and drop these."""

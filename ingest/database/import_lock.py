@@ -18,8 +18,6 @@ from typing import Final
 from ingest.database.refusals import command_line, explain
 from ingest.errors import DatabaseError, DatabaseLocked
 
-__all__ = ["import_lock", "lock_file", "lock_holder"]
-
 _RETRY_SECONDS: Final = 0.1
 _LOOK_SECONDS: Final = 0.02
 

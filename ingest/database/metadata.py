@@ -13,8 +13,6 @@ import sqlalchemy as sa
 from ingest.database.schema import Column, Type
 from ingest.database.tables import TABLES
 
-__all__ = ["Compressed", "column", "metadata"]
-
 
 class Compressed(sa.types.UserDefinedType[str]):
     """VARCHAR stored with ZSTD."""

@@ -24,8 +24,6 @@ from ingest.database.file import CONFIG, NEW_FILE, STORAGE_VERSION
 from ingest.resources import migrations_dir
 from ingest.sql import literal
 
-__all__ = ["alembic_config", "apply_migrations", "open_engine"]
-
 _FIRST: Final = "0001_tables"
 
 

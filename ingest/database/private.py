@@ -16,8 +16,6 @@ from ingest.errors import DatabaseError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["is_own_folder", "make_private_folder", "replace_text", "require_private_folder"]
-
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -14,15 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from ingest.database.connect import check_path, explain, open_database, status
+from ingest.database.connect import check_path, open_database, status
 from ingest.database.file import sync
 from ingest.database.import_lock import OnWait
 from ingest.database.private import is_own_folder
 from ingest.database.read_lock import ReadLock
+from ingest.database.refusals import explain
 from ingest.database.writer import read_locked
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase, UsageError
-
-__all__ = ["Snapshot", "check_place", "publish_snapshot"]
 
 _MODE: Final = 0o444
 """Mode of a snapshot, less what the umask takes."""

@@ -29,8 +29,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final
 
-__all__ = ["ReadLock"]
-
 _BLOCK: Final = 64 << 20
 _BUSY: Final = (errno.EACCES, errno.EAGAIN)
 

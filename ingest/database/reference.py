@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
 
-__all__ = ["reference"]
-
 _INTRO = """# Tables
 
 <!-- Generated from ingest/database/tables.py by `python -m tests.regenerate`; edit the comments there. -->

@@ -11,8 +11,6 @@ import duckdb
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.source.kinds import without_secrets
 
-__all__ = ["command_line", "explain"]
-
 # "… Conflicting lock is held in /usr/bin/duckdb (PID 812) by user ann. See also …"; what the system does not
 # say is left out.
 _HOLDER = re.compile(r"lock is held in (?P<command>.+?) \(PID (?P<pid>\d+)\)")

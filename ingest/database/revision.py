@@ -11,8 +11,6 @@ from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
 
-__all__ = ["ATTACHED", "HEAD", "Schema", "State", "inspect", "revisions", "unready"]
-
 HEAD: Final = "0001_tables"
 """The schema revision that this version of xbuf reads and writes."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-__all__ = ["Column", "Origin", "Rows", "Table", "Type"]
-
 Type = Literal["BIGINT", "BOOLEAN", "DOUBLE", "TIMESTAMP", "VARCHAR", "BIGINT[]", "VARCHAR[]"]
 """DuckDB's names of the types in use."""
 

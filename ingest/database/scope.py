@@ -21,8 +21,6 @@ from ingest.database.tables import RUN_TABLES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FEW", "NARROWED", "narrowed"]
-
 FEW: Final = 100
 """So many runs are worth it: of more, most row groups are read anyway, and a list of numbers costs, too."""
 

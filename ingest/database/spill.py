@@ -20,8 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["LeftOver", "remove_left_over", "remove_own", "spill_directory", "spill_root"]
-
 _PREFIX: Final = "xbuf-spill-"
 _own: dict[int, str] = {}
 """The spill directory of this process, by its id: a forked one makes its own."""

@@ -21,8 +21,6 @@ from typing import Final
 
 from ingest.database.schema import Column, Origin, Rows, Table
 
-__all__ = ["RUN_TABLES", "TABLES", "staged_types", "types_of"]
-
 TABLES: Final[dict[str, Table]] = {}
 """Every table by name, in the order in which a new database gets them."""
 

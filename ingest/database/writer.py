@@ -36,15 +36,6 @@ from ingest.errors import DatabaseError, DatabaseLocked
 if TYPE_CHECKING:
     from os import stat_result
 
-__all__ = [
-    "Replacement",
-    "Writer",
-    "finish_replacements",
-    "open_writer",
-    "read_locked",
-    "replace_database",
-]
-
 COPY_BYTES_PER_SECOND: Final = 500e6
 """What a copy may be expected to do, for the choice between copying and waiting for short readers."""
 LINGER_SECONDS: Final = 0.2

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ingest.errors import DumpError
 
-__all__ = ["cut_in_line", "unreadable_line"]
-
 
 def cut_in_line(file: str, line: int, section: str, text: str) -> DumpError:
     """Return the error of a file that ends in the middle of a line."""

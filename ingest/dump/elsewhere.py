@@ -21,8 +21,6 @@ from ingest.source.objects import AtUrl, look_up, require_obstore, start_of
 from ingest.source.source import PathIn, Source, Status, Terms, why_unreadable
 from ingest.source.walk import DamagedArchive
 
-__all__ = ["Elsewhere", "Listings"]
-
 
 class Listings:
     """What lies in archives, by their paths; this one knows none."""

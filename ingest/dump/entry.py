@@ -12,8 +12,6 @@ from typing import Final
 
 from ingest.dump.headers import Header
 
-__all__ = ["digest", "entry_parameters", "layout_digest", "parameters_digest", "without_layouts"]
-
 _LAYOUT: Final = re.compile(r"\{[^{}]*\}|/\*[^*]*\*/")
 """A layout, or the comment that numbers the elements of a long tuple; as the macro shapes_only has it."""
 

@@ -28,8 +28,6 @@ from ingest.source.source import APART, Terms
 if TYPE_CHECKING:
     from ingest.dump.elsewhere import Listings
 
-__all__ = ["check_paths", "discover"]
-
 
 def discover(
     paths: Paths,

@@ -20,8 +20,6 @@ from ingest.dump.sets import DumpSet, Link, Member
 from ingest.errors import DumpError
 from ingest.source.source import Entry, Folder, why_unreadable
 
-__all__ = ["PROFILE", "Grouping"]
-
 FIRST_LINE: Final = b"BufferAssignment:"
 """First line of every primary file, by which a renamed one is recognised."""
 

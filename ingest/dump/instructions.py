@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["Instruction", "parse_instruction", "unescape"]
-
 
 class Instruction(NamedTuple):
     """What an instruction's text says of where it comes from; None is what it does not say."""

@@ -14,20 +14,6 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = [
-    "CACHED_PROTO",
-    "PROFILES",
-    "ROLES",
-    "TEXT_COMPRESSIONS",
-    "TEXT_ROLES",
-    "DumpName",
-    "MemberName",
-    "is_xla_named",
-    "parse_stem",
-    "split_member",
-    "without_compression",
-]
-
 CACHED_PROTO: Final = ".hlo_proto.pb"
 """Ending of a module that XProf keeps of a profile, in the profile's folder."""
 

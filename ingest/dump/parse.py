@@ -148,6 +148,3 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
         )
         for row, value in enumerate(map(ValueLine._make, dump.values))
     )
-
-
-__all__ = ["parse_dump", "parse_set", "text_files", "to_records"]

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from ingest.dump.headers import Header
 from ingest.liveness.measure import Intervals, Liveness, live_peak, measure
 
-__all__ = ["MainMemory", "main_memory", "resident_peak"]
-
 
 class MainMemory(NamedTuple):
     """What a module has in memory space 0: bytes of its own allocations, indexes of its arenas."""

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from ingest.display import display
 from ingest.source.source import PathIn, Source, Status
 
-__all__ = ["Discovery", "DumpSet", "InProfile", "Link", "Member", "ModuleCopy", "Problem"]
-
 
 class Member(NamedTuple):
     """A file of a dump set."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-__all__ = ["ELEMENT_BITS", "Shape", "parse_shape"]
-
 _BITS_BY_NAMES: Final = {
     8: "pred s1 s2 s4 s8 u1 u2 u4 u8 f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11 f8e4m3b11fnuz f8e3m4 f8e5m2fnuz "
     "f8e4m3fnuz f8e8m0fnu f4e2m1fn f6e3m2fn f6e2m3fn",

@@ -13,19 +13,6 @@ from typing import Literal, NamedTuple
 from ingest.dump.records import Notice, allocation_kind
 from ingest.hlo.records import InstructionColumns, ModuleHeader, SourceFrame
 
-__all__ = [
-    "BufferAlias",
-    "DerivedLifetimes",
-    "HeapEvent",
-    "HeapTrace",
-    "HloProto",
-    "PeakBuffers",
-    "ProtoAllocation",
-    "ProtoPosition",
-    "ProtoValue",
-    "ScheduledComputation",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ProtoAllocation:

@@ -11,8 +11,6 @@ from ingest.hlo.assignment import HeapEvent, PeakBuffers
 from ingest.hlo.fields import as_text, pieces
 from ingest.hlo.wire import Field, Wire
 
-__all__ = ["AssignmentReader", "RawAllocation"]
-
 _EVENTS: Final[tuple[Literal["alloc", "free", "share"], ...]] = ("alloc", "free", "share")
 # BufferAssignmentProto
 _ALLOCATIONS: Final = 3

@@ -7,8 +7,6 @@ from typing import Final
 
 from ingest.dump.content import Content
 
-__all__ = ["BLOCK_BYTES", "LineBlocks"]
-
 BLOCK_BYTES: Final = 256 << 10
 """Bytes of a block: what is made of it stays in the processor's cache (4 MiB take 25 % longer)."""
 

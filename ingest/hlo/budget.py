@@ -8,8 +8,6 @@ from typing import Final
 
 from ingest.errors import DumpError
 
-__all__ = ["MAX_RECORDS", "MAX_SECONDS", "Budget"]
-
 MAX_RECORDS: Final = 1_000_000
 """Most records of one dump set: instructions, values, events and the like, of up to 500 bytes each."""
 

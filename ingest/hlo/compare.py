@@ -14,8 +14,6 @@ from typing import Final
 from ingest.dump.headers import Header
 from ingest.hlo.assignment import HloProto, ProtoAllocation
 
-__all__ = ["MAX_DIFFERENCES", "Comparison", "Difference", "comparable_shape"]
-
 MAX_DIFFERENCES: Final = 20
 """Differences of which the message is kept; of the rest only the number is."""
 

@@ -12,8 +12,6 @@ from ingest.hlo.live_ranges import derive_lifetimes, flatten_schedule
 from ingest.hlo.positions import Places
 from ingest.hlo.records import Alias
 
-__all__ = ["Derivation"]
-
 
 class Derivation:
     """Positions, uses, schedule and live ranges, each worked out when it is asked for.

@@ -9,8 +9,6 @@ from google.protobuf.message import DecodeError
 
 from ingest.hlo.wire import BYTES, LEAF_LIMIT, VARINT, Field, Wire
 
-__all__ = ["PIECE_BYTES", "as_index", "as_text", "message", "parse", "pieces"]
-
 PIECE_BYTES: Final = 256 << 10
 """Messages up to this size are parsed by the protobuf library at once, which takes a quarter of the time of
 walking their fields; parsing takes up to 50 times the memory."""

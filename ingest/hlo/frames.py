@@ -22,16 +22,6 @@ from typing import Final, NamedTuple
 
 from ingest.hlo.records import SourceFrame
 
-__all__ = [
-    "ENVIRONMENT",
-    "FRAMEWORK_PACKAGES",
-    "FrameworkRule",
-    "SourceLine",
-    "Stacks",
-    "format_frame",
-    "format_stack",
-]
-
 ENVIRONMENT: Final = "XBUF_FRAMEWORK_PATHS"
 """Environment variable with further patterns of framework files."""
 

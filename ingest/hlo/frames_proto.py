@@ -9,8 +9,6 @@ from ingest.hlo.fields import as_text
 from ingest.hlo.records import SourceFrame
 from ingest.hlo.wire import Wire
 
-__all__ = ["FrameReader"]
-
 
 class FrameReader:
     """Collect the four tables; ids are places in them, from 1, and 0 is none."""

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from ingest.hlo.records import InstructionColumns
 
-__all__ = ["Graph", "Index", "Place"]
-
 Index = tuple[int, ...]
 """A ShapeIndex."""
 

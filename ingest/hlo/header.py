@@ -9,8 +9,6 @@ from typing import Final
 from ingest.dump.instructions import unescape
 from ingest.hlo.records import Alias, Donor, ModuleHeader, SourceFrame
 
-__all__ = ["attribute", "parse_aliases", "parse_donors", "parse_frames", "parse_header"]
-
 _NAME: Final = re.compile(r"HloModule ([^\s,]+)")
 # A string that nothing ends reaches to the end of the text.
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}()]|, ([A-Za-z_]\w*+)=', re.DOTALL)

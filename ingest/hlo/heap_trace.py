@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from ingest.dump.resident import MainMemory
 from ingest.hlo.assignment import HeapEvent, HloProto, ProtoValue
 
-__all__ = ["simulated_peak", "traced_resident_peak"]
-
 
 def traced_resident_peak(memory: MainMemory, proto: HloProto) -> int | None:
     """Return the resident peak as XProf works it out; see `ingest.dump.resident`.

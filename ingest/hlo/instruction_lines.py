@@ -17,8 +17,6 @@ from ingest.hlo.header import attribute, parse_aliases
 from ingest.hlo.program import attributes_without_names, contents_of
 from ingest.hlo.records import InPlace, InstructionColumns, Links
 
-__all__ = ["InstructionScanner", "Problem", "last_instruction"]
-
 _START: Final = re.compile(r"^  (?:ROOT )?%?[^\s=]+ = ", re.MULTILINE)
 _FLAT: Final = r"[^()\n]"
 _NESTED: Final = rf"(?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\((?:{_FLAT}++|\({_FLAT}*+\))*+\))*+\))*+\))*+"

@@ -10,8 +10,6 @@ from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 from ingest.hlo.wire import BYTES, MAX_BYTES, VARINT, Wire
 
-__all__ = ["OTHER", "what_else"]
-
 OTHER: Final = "other-protobuf"
 """Kind of the errors on files that are whole, and another protobuf of XLA's than an HloProto."""
 

@@ -31,8 +31,6 @@ from ingest.hlo.fields import as_index
 from ingest.hlo.graph import Graph, Index, Place
 from ingest.hlo.records import Alias
 
-__all__ = ["Lifetimes", "Schedule", "Use", "derive_lifetimes", "flatten_schedule"]
-
 _INLINED = frozenset({"call", "conditional", "while"})
 _TOP_LEVEL_ONLY = frozenset({"get-tuple-element", "copy"})
 _TRANSPARENT = frozenset({"tuple", "domain"})

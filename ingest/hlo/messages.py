@@ -14,21 +14,6 @@ from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-__all__ = [
-    "Aliases",
-    "Allocation",
-    "Assignment",
-    "Computation",
-    "Donors",
-    "FrameIndex",
-    "HeapTrace",
-    "Instruction",
-    "Module",
-    "Schedule",
-    "Sequence",
-    "Shape",
-]
-
 _PACKAGE: Final = "xbuf.hlo"
 _Field = descriptor_pb2.FieldDescriptorProto
 _TYPES: Final = {"int": _Field.TYPE_INT64, "bytes": _Field.TYPE_BYTES, "bool": _Field.TYPE_BOOL}

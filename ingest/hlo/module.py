@@ -21,8 +21,6 @@ from ingest.hlo.program import program_sha256
 from ingest.hlo.records import InstructionColumns
 from ingest.hlo.shape_text import part_of, shape_indexes, shape_text
 
-__all__ = ["Module"]
-
 _LOCAL: Final = 0xFFFF_FFFF
 _MAX_PROBLEMS: Final = 20
 

@@ -13,8 +13,6 @@ from ingest.hlo.records import Alias, Donor, InstructionColumns, ModuleHeader
 from ingest.hlo.shape_text import shape_text, tuple_text
 from ingest.hlo.wire import Field, Wire
 
-__all__ = ["Computation", "ModuleReader"]
-
 _COMPUTATIONS: Final = 3
 _SCHEDULE: Final = 7
 _FRAMES: Final = 17

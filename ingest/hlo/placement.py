@@ -21,8 +21,6 @@ from ingest.hlo.module import Module
 from ingest.hlo.records import Alias
 from ingest.hlo.shape_text import dtype_of
 
-__all__ = ["Placement"]
-
 _MERGING: Final = frozenset({"while", "conditional"})
 
 

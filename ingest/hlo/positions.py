@@ -13,8 +13,6 @@ from typing import Final
 
 from ingest.hlo.graph import Graph, Index, Place
 
-__all__ = ["Places"]
-
 _SAME_INDEX: Final = frozenset(
     {"bitcast", "while", "optimization-barrier", "opt-barrier", "domain", "add-dependency", "async-update"}
     | {"all-reduce-done"}

@@ -10,8 +10,6 @@ from typing import Final
 
 from ingest.hlo.records import InstructionColumns
 
-__all__ = ["printed_opcodes"]
-
 _ASYNC: Final = frozenset({"async-start", "async-update", "async-done"})
 
 

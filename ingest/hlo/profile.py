@@ -18,8 +18,6 @@ from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 from ingest.hlo.wire import BYTES, VARINT, Field, Wire
 
-__all__ = ["Profile", "ProfiledModule", "read_profile"]
-
 KIND: Final = "profile"
 """Kind of the errors of this reader."""
 

@@ -19,8 +19,6 @@ from typing import Final
 
 from ingest.hlo.records import InstructionColumns, ModuleHeader
 
-__all__ = ["attributes_without_names", "contents_of", "program_sha256"]
-
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}()]|, ([A-Za-z_][\w-]*+)=', re.DOTALL)
 _VOLATILE: Final = frozenset(
     {"control-predecessors", "frontend_attributes", "metadata", "origin", "original_value", "sharding"}

@@ -23,8 +23,6 @@ from ingest.hlo.module_proto import ModuleReader
 from ingest.hlo.placement import Placement
 from ingest.hlo.wire import KIND, MAX_BYTES, Wire
 
-__all__ = ["read_proto"]
-
 _HLO_MODULE: Final = 1
 _BUFFER_ASSIGNMENT: Final = 3
 

@@ -22,8 +22,6 @@ from typing import Final, Literal, NamedTuple
 from ingest.hlo.frames import Stacks
 from ingest.hlo.records import InstructionColumns
 
-__all__ = ["Origins", "Sources", "Via", "locate", "trace_origins"]
-
 Via = Literal["own", "fused", "operand", "user", "caller"]
 
 _FAR: Final = 1 << 60

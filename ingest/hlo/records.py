@@ -11,17 +11,6 @@ from typing import Literal, NamedTuple
 
 from ingest.dump.records import Notice
 
-__all__ = [
-    "Alias",
-    "Donor",
-    "HloText",
-    "InPlace",
-    "InstructionColumns",
-    "Links",
-    "ModuleHeader",
-    "SourceFrame",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Alias:

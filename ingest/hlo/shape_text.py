@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["PRIMITIVE_TYPES", "dtype_of", "part_of", "shape_indexes", "shape_text", "tuple_text"]
-
 PRIMITIVE_TYPES: Final = MappingProxyType(
     {
         1: "pred", 2: "s8", 3: "s16", 4: "s32", 5: "s64", 6: "u8", 7: "u16", 8: "u32", 9: "u64",

@@ -14,8 +14,6 @@ from ingest.hlo.graph import Graph, Index, Place
 from ingest.hlo.positions import Places
 from ingest.hlo.records import Alias, InPlace
 
-__all__ = ["shared_values"]
-
 _DESTINATION_OPERANDS: Final = 4
 """Operands of a collective-permute that writes into a buffer that it is given, the second one."""
 _MAX_NESTING: Final = 50

@@ -21,8 +21,6 @@ from ingest.hlo.instruction_lines import InstructionScanner, last_instruction
 from ingest.hlo.program import program_sha256
 from ingest.hlo.records import HloText, ModuleHeader, SourceFrame
 
-__all__ = ["KIND", "read_hlo_text"]
-
 KIND: Final = "hlo-text"
 """Kind of the notices and errors of this reader."""
 

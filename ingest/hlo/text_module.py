@@ -15,8 +15,6 @@ from ingest.hlo.graph import Graph, Index, Place
 from ingest.hlo.records import HloText
 from ingest.hlo.shared_buffers import shared_values
 
-__all__ = ["PlacedValue", "TextModule", "derive_of_text"]
-
 _TOKEN: Final = re.compile(r"b?\(|\)|, (?:/\*index=[0-9]+\*/)?")
 
 

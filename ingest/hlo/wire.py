@@ -16,8 +16,6 @@ from ingest.dump.content import Content, FilePart
 from ingest.errors import DumpError
 from ingest.hlo.budget import Budget
 
-__all__ = ["KIND", "LEAF_LIMIT", "MAX_BYTES", "Field", "Wire"]
-
 KIND: Final = "hlo-proto"
 """Kind of the errors of this reader."""
 

@@ -14,9 +14,10 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import check_path, explain
+from ingest.database.connect import check_path
 from ingest.database.ddl import commented, created
 from ingest.database.file import NEW_FILE, UNBORN, sync
+from ingest.database.refusals import explain
 from ingest.database.revision import ATTACHED
 from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
@@ -29,8 +30,6 @@ from ingest.lake.views import place_of, view_of
 from ingest.query.install import install_in_new
 from ingest.sql import literal
 from ingest.version import VERSION
-
-__all__ = ["Attached", "attach_lake"]
 
 _NOTE: Final = Table(
     ATTACHED,

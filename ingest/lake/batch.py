@@ -21,8 +21,6 @@ from ingest.lake.files import DataFile
 from ingest.lake.layout import BATCHES
 from ingest.lake.store import Lake
 
-__all__ = ["Abandoned", "Batch", "abandon", "open_batches", "publish", "read_batch", "remove_batch"]
-
 _ABANDONED: Final = "abandoned"
 
 

@@ -27,8 +27,6 @@ from ingest.lake.transactions import Change, add_once, change_in_turn, is_done
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["complete", "complete_all", "connect", "match_in_lake", "without_runs", "working"]
-
 _LAST: Final = ("runs", "rejects", "imports")
 """Tables whose rows come after those of the runs."""
 

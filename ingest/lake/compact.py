@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import duckdb
     from deltalake import DeltaTable
 
-__all__ = ["Compacted", "compact_lake"]
-
 FILE_BYTES: Final = 128 << 20
 """What a file is to have; of that size a question about one run reads a hundredth."""
 CHANGED_FILE_BYTES: Final = 16 << 20

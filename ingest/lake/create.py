@@ -19,16 +19,6 @@ from ingest.lake.store import Lake, in_words
 if TYPE_CHECKING:
     from deltalake import DeltaTable, Field
 
-__all__ = [
-    "Upgraded",
-    "create_lake",
-    "exists",
-    "missing_fields",
-    "open_imports",
-    "require_head",
-    "upgrade_lake",
-]
-
 _LAST: Final = "imports"
 _IN_ORDER: Final = (*(name for name in LAKE_TABLES if name != _LAST), _LAST)
 _PROBE: Final = "_probe"

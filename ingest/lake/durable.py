@@ -18,8 +18,6 @@ from ingest.lake.store import in_words
 if TYPE_CHECKING:
     from ingest.lake.store import Lake
 
-__all__ = ["LOG", "sync_file", "sync_log"]
-
 LOG: Final = "_delta_log"
 """Folder of a table's log."""
 

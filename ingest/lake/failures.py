@@ -11,8 +11,6 @@ from ingest.lake.store import Lake
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["SCHEME", "failure_of", "gone"]
-
 SCHEME: Final = "xbuflake"
 """Files in stores are SCHEME://TABLE/FILE to DuckDB."""
 _OURS: Final = re.compile(r"(?:DatabaseError|NotADatabase): (.*)")

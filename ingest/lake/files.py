@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = [
-    "DataFile",
-    "attach",
-    "files_with",
-    "listed",
-    "number_of",
-    "read_files",
-    "removal_of",
-    "unnested",
-    "write_file",
-]
-
 _OF_BATCH: Final = "batch-{number}-{token}.parquet"
 _OF_CHANGE: Final = "change-{token}.parquet"
 _ATTACHED: Final = count(1)

@@ -21,8 +21,6 @@ from ingest.source.streams import Seekable
 if TYPE_CHECKING:
     from ingest.lake.snapshot import Snapshot
 
-__all__ = ["StoredFiles"]
-
 _WRITTEN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """A file of a lake never changes."""
 

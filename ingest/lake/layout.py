@@ -26,18 +26,6 @@ from ingest.database.tables import RUN_TABLES, TABLES
 if TYPE_CHECKING:
     from deltalake import Schema
 
-__all__ = [
-    "BATCHES",
-    "COUNTS",
-    "LAKE_TABLES",
-    "REVISION",
-    "RUNS_A_BATCH",
-    "TABLES_OF_RUNS",
-    "as_in_file",
-    "as_in_lake",
-    "delta_schema",
-]
-
 LAKE_TABLES: Final = tuple(name for name in TABLES if name != "saved_queries")
 """Names of the Delta tables; each is the folder of that name. Queries come with whoever reads."""
 TABLES_OF_RUNS: Final = ("run_labels", *RUN_TABLES)

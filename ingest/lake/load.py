@@ -19,8 +19,6 @@ from ingest.staging.parts import files_of
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LoadedBatch", "load_batch"]
-
 
 class LoadedBatch(NamedTuple):
     """What a load did: the number of the import, and how many runs are visible that were not before."""

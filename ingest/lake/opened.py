@@ -11,9 +11,9 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import explain
 from ingest.database.ddl import created
 from ingest.database.file import CONFIG
+from ingest.database.refusals import explain
 from ingest.database.spill import spill_directory, spill_root
 from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError
@@ -24,8 +24,6 @@ from ingest.lake.views import create_views
 from ingest.source.apart import apart
 from ingest.source.source import Terms
 from ingest.sql import literal
-
-__all__ = ["look_up", "open_lake"]
 
 _DISABLED: Final = "common_subplan"
 """Of a view that a query names twice, DuckDB makes a common table: of 10 million values with all columns,

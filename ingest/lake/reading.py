@@ -14,8 +14,6 @@ from ingest.lake.layout import TABLES_OF_RUNS
 from ingest.source.kinds import is_lake
 from ingest.version import VERSION
 
-__all__ = ["in_words_of", "install_macros", "open_to_read"]
-
 
 def open_to_read(
     database: str | os.PathLike[str],

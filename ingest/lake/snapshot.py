@@ -25,8 +25,6 @@ from ingest.lake.store import Lake, in_words
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["LakeFile", "Snapshot", "TableFiles", "files_of", "read_snapshot"]
-
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]*")
 _AT_ONCE: Final = 8
 """Tables of a store that are opened at the same time."""

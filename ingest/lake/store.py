@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from obstore.store import ObjectStore
 
-__all__ = ["INSTALL", "Lake", "in_words", "parse_lake", "require_libraries"]
-
 # deltalake takes its level from here when it is imported. Else it writes to stderr what a store answered each
 # time, in lines of a thousand characters; what it comes to is in our own message.
 os.environ.setdefault("RUST_LOG", "off")

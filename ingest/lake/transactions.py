@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import AddAction, RemoveAction
 
-__all__ = ["Change", "add_once", "change_in_turn", "has_batch", "is_done", "take_number"]
-
 _BATCH: Final = "batch-{}"
 _IN_TURN: Final = "in-turn"
 _NUMBERS: Final = "batches"

@@ -11,9 +11,10 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.connect import check_path, explain, open_database
+from ingest.database.connect import check_path, open_database
 from ingest.database.creation import create_at_head
 from ingest.database.file import UNBORN, sync
+from ingest.database.refusals import explain
 from ingest.database.tables import RUN_TABLES
 from ingest.errors import UsageError
 from ingest.lake.batch import Batch, publish
@@ -26,8 +27,6 @@ from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
 from ingest.sql import literal
 from ingest.version import VERSION
-
-__all__ = ["Exported", "Imported", "export_lake", "import_database"]
 
 _CHILDREN: Final = ("run_labels", *RUN_TABLES)
 

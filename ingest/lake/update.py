@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import duckdb
     from deltalake import DeltaTable
 
-__all__ = ["add_imports", "delete_rejects", "delete_runs", "put_labels", "update_files"]
-
 
 def put_labels(lake: Lake, labels: Mapping[tuple[int, str], str | None]) -> int:
     """Put labels on runs, or take them off; return how many labels that changes.

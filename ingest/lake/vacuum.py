@@ -19,8 +19,6 @@ from ingest.lake.layout import LAKE_TABLES
 from ingest.lake.store import Lake, in_words
 from ingest.lake.transactions import Change, change_in_turn, has_batch
 
-__all__ = ["KEEP_HOURS", "Vacuumed", "vacuum_lake"]
-
 KEEP_HOURS: Final = 168
 """A reader that began earlier finds its files gone."""
 

@@ -15,8 +15,6 @@ from ingest.lake.store import Lake
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Finding", "verify_lake"]
-
 
 class Finding(NamedTuple):
     """Something found.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ingest.lake.snapshot import TableFiles
 
-__all__ = ["create_views", "place_of", "view_of"]
-
 _FILES: Final = '[{"place": "VARCHAR", "least": "BIGINT", "greatest": "BIGINT"}]'
 _CHOSEN: Final = "files_that_count"
 _CHOOSE: Final = f"""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from ingest.errors import UsageError
 
-__all__ = ["dump_directory", "flags_in", "with_dump_flags"]
-
 # What XLA's own reader of the variable takes for a flag: in double quotes a backslash quotes the next
 # character, in single ones it is itself, and a quote that is not closed ends with the text.
 _FLAG = re.compile(

@@ -17,8 +17,6 @@ from ingest.report.glance import read_sources
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Compiled", "Overview", "Owner", "module_line", "overview_text", "read_overview"]
-
 _LEAST: Final = 1 << 20
 """Bytes that a step must spare, and save, to be worth a line."""
 _COLUMNS = (

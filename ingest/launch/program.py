@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from ingest.errors import UsageError
 
-__all__ = ["CANNOT_RUN", "NOT_FOUND", "Ended", "NotStarted", "Program"]
-
 NOT_FOUND: Final = 127
 CANNOT_RUN: Final = 126
 """Exit codes of shells, env and nohup for a program that is not there or is none."""

@@ -21,8 +21,6 @@ from ingest.pipeline.watch import ImportOptions, watch
 if TYPE_CHECKING:
     from ingest.pipeline.summary import ImportSummary
 
-__all__ = ["Outcome", "Place", "dump_place", "run_program"]
-
 _QUIET_SECONDS: Final = 1.0
 """After which a module is taken to be written, while the program runs: XLA writes its files in a row."""
 _RUNS: Final = """

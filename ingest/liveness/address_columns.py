@@ -9,8 +9,6 @@ import numpy as np
 
 from ingest.liveness.addresses import Located, Loop, SharedAddress, entries_of, interrupted_turns
 
-__all__ = ["shared_addresses_of_many"]
-
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 _AT_ONCE: Final = 1 << 17

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from ingest.liveness.occupancy import NOT_RANGED
 
-__all__ = ["Located", "Loop", "SharedAddress", "entries_of", "interrupted_turns", "shared_addresses"]
-
 
 class Located(NamedTuple):
     """Every value of a run, column-wise, by ascending id.

@@ -8,8 +8,6 @@ import numpy as np
 
 from ingest.liveness.occupancy_columns import ABSENT
 
-__all__ = ["HeldColumns", "fitting_values"]
-
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 

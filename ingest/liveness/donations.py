@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["NO_DONATION", "Donation", "Held", "donations", "status_of"]
-
 
 class Held(NamedTuple):
     """An allocation that holds an array which is an entry parameter, or leaves the program, or both.

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 from ingest.liveness.measure import Intervals, Liveness, allocation_peaks, by_allocation, peak_of
 
-__all__ = ["LEAVES", "NOT_RANGED", "Occupancy", "Placed", "color_peaks", "occupancies"]
-
 NOT_RANGED: Final = -1
 """End of a value whose live range is not known."""
 LEAVES: Final = 0

@@ -13,8 +13,6 @@ import numpy as np
 
 from ingest.liveness.measure import Intervals, Liveness
 
-__all__ = ["ABSENT", "OccupancyColumns", "PlacedColumns", "color_peaks_of_many", "occupancy_columns"]
-
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 ABSENT: Final = -1
 """Stands for None in a column."""

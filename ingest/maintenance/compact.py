@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 import duckdb
 
-from ingest.database.connect import explain, open_database
+from ingest.database.connect import open_database
 from ingest.database.file import BLOCK_BYTES, CONFIG, STORAGE_VERSION
 from ingest.database.import_lock import OnWait
+from ingest.database.refusals import explain
 from ingest.database.spill import spill_directory
 from ingest.database.writer import read_locked, replace_database
 from ingest.errors import DatabaseError
 from ingest.maintenance.exclusive import exclusive
 from ingest.sql import literal
-
-__all__ = ["Compaction", "compact_database"]
 
 
 @dataclass(frozen=True, slots=True)

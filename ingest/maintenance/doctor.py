@@ -24,8 +24,6 @@ from ingest.pipeline.journal import count_staged, read_folded, read_journals, st
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.version import VERSION
 
-__all__ = ["ROW_CHECKS", "Finding", "examine"]
-
 Level = Literal["ok", "note", "trouble"]
 
 _SHOWN: Final = 5

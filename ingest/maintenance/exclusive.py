@@ -12,8 +12,6 @@ from ingest.errors import DatabaseError
 from ingest.pipeline.journal import staging_folder
 from ingest.pipeline.manifest import note_runs, take_in
 
-__all__ = ["change_database", "exclusive"]
-
 
 @contextmanager
 def exclusive(database: str, *, wait_seconds: float = 0.0, on_wait: OnWait | None = None) -> Iterator[str]:

@@ -36,8 +36,6 @@ from ingest.pipeline.load import delete_runs
 from ingest.query.install import install_queries
 from ingest.version import VERSION
 
-__all__ = ["Exported", "Restored", "export_database", "import_export"]
-
 _MANIFEST: Final = "xbuf-export.json"
 _FILE: Final = "read_parquet($file, hive_partitioning = false)"
 _BATCH_ROWS: Final = 100_000

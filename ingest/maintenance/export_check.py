@@ -21,8 +21,6 @@ from ingest.errors import UsageError
 from ingest.maintenance.doctor import ROW_CHECKS
 from ingest.sql import no_rows, parquet
 
-__all__ = ["check_file", "check_rows"]
-
 _LARGEST: Final = 2**53
 """Numbers of runs and imports stay below: later ones are counted up from them, and JSON must hold them."""
 _PLACES: Final = (

@@ -20,8 +20,6 @@ from ingest.source.kinds import is_archive, is_lake, is_url
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Forgotten", "Selection", "forget_runs", "plan_forget"]
-
 _SHOWN: Final = 10
 
 

@@ -9,8 +9,6 @@ from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.labels import put_labels
 from ingest.source.kinds import is_lake
 
-__all__ = ["label_runs"]
-
 
 def label_runs(
     database: str,

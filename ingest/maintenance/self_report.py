@@ -21,8 +21,6 @@ from ingest.errors import DatabaseError
 from ingest.maintenance.doctor import Finding
 from ingest.version import VERSION
 
-__all__ = ["self_report"]
-
 _TABLES = {
     "Formats": """
         SELECT count(*) AS runs, backend, uses_from, ranges_from,

@@ -18,8 +18,6 @@ from ingest.pipeline.summary import Progress
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FileTarget"]
-
 
 class FileTarget:
     """A DuckDB file; see `ingest.pipeline.target.Target`.

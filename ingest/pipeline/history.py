@@ -18,17 +18,6 @@ from ingest.lake.reading import open_to_read
 from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_folded, read_journals
 from ingest.pipeline.load import load_parts
 
-__all__ = [
-    "HistoryEntry",
-    "LoadedJournal",
-    "close_unfinished_imports",
-    "last_rejects",
-    "load_journal",
-    "load_records",
-    "read_history",
-    "update_times",
-]
-
 LOAD_ROWS: Final = 4_000_000
 """Rows of one transaction; a transaction of this size commits in a few seconds."""
 

@@ -72,9 +72,6 @@ from ingest.version import VERSION
 if TYPE_CHECKING:
     from ingest.staging.cluster import Cluster
 
-__all__ = ["ImportSummary", "Progress", "import_dumps"]
-
-
 SOURCE_SECONDS: Final = 3600.0
 """For all that an import reads at URLs; what was read by then is loaded, and the next import goes on."""
 

@@ -36,21 +36,6 @@ from ingest.pipeline.labels import Labelling
 from ingest.staging.parts import Parts, is_whole
 from ingest.staging.task import Rejected
 
-__all__ = [
-    "ImportRecord",
-    "Journal",
-    "count_staged",
-    "fold_empty",
-    "is_journal",
-    "left_behind",
-    "open_journal",
-    "read_folded",
-    "read_journals",
-    "remove_folded",
-    "staging_folder",
-    "timestamp",
-]
-
 _RECORD: Final = "import.json"
 _FOLDED: Final = "imports.jsonl"
 _REMOVED: Final = "removed-"

@@ -16,8 +16,6 @@ from typing import Any, Final
 from ingest.database.private import is_own_folder, make_private_folder, replace_text
 from ingest.database.refusals import explain
 
-__all__ = ["KeptFacts"]
-
 _VERSION: Final = 1
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Label", "Labelling", "lacking_labels", "put_labels"]
-
 Label = tuple[int, str, str]
 """Run, key and value."""
 Place = tuple[str, str]

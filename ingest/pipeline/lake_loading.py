@@ -27,8 +27,6 @@ from ingest.staging.memory import release_freed
 if TYPE_CHECKING:
     from ingest.lake.store import Lake
 
-__all__ = ["LakeLoading"]
-
 _BEGUN: Final = ("started_at", "tool_version", "host", "sources", "import_uuid")
 _ENDED: Final = ("finished_at", "status", "found", "unchanged", "rejected", "unfinished")
 """Columns of `imports` that are known when an import begins, and when it has ended."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ingest.dump.sets import DumpSet
     from ingest.lake.store import Lake
 
-__all__ = ["Apart", "LakeRecords"]
-
 _T = TypeVar("_T")
 
 

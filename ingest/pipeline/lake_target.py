@@ -25,8 +25,6 @@ from ingest.pipeline.lake_records import Apart, LakeRecords
 from ingest.pipeline.summary import Progress
 from ingest.source.kinds import LAKE_PREFIX, is_url, shown
 
-__all__ = ["LakeTarget"]
-
 _MOST: Final = 64
 """Imports of one machine into one lake at the same time; another one waits."""
 

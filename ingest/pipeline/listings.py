@@ -18,8 +18,6 @@ from ingest.pipeline.kept import KeptFacts
 from ingest.source.archive import Listed, Listing
 from ingest.source.source import Status
 
-__all__ = ["KeptListings"]
-
 _MOST: Final = 1000
 """Archives that are kept: those of the last import that read some, and the latest before."""
 

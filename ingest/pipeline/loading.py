@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ingest.pipeline.history import LoadedJournal
     from ingest.pipeline.journal import ImportRecord
 
-__all__ = ["STEP_SECONDS", "FileLoading", "ended_with", "leave"]
-
 STEP_SECONDS: Final = 20.0
 """Time after which what is staged is loaded, while more is being read."""
 

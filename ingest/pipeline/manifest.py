@@ -22,8 +22,6 @@ from ingest.database.private import is_own_folder, make_private_folder
 from ingest.database.refusals import explain
 from ingest.sql import literal, parquet
 
-__all__ = ["has_manifest", "note_runs", "open_manifest", "take_in"]
-
 _FILE: Final = "manifest.duckdb"
 _NOTED: Final = "manifest-noted.parquet"
 _COLUMNS: Final = (

@@ -30,17 +30,6 @@ from ingest.staging.task import Rejected, Task
 if TYPE_CHECKING:
     from ingest.dump.elsewhere import Listings
 
-__all__ = [
-    "Select",
-    "as_reject",
-    "find_sets",
-    "plan_only",
-    "plan_tasks",
-    "search",
-    "search_events",
-    "shown_names",
-]
-
 Select = Callable[[Discovery], Discovery]
 """Takes from what a search has found that which is to be imported."""
 

@@ -31,8 +31,6 @@ from ingest.staging.task import Task
 if TYPE_CHECKING:
     from ingest.hlo.profile import Profile
 
-__all__ = ["Profiles"]
-
 _COPIES: Final = "profiles.copies"
 _MOST: Final = 1000
 """Profiles that are kept and are in no folder: the latest."""

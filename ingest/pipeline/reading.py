@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ingest.source.source import Status
     from ingest.staging.cluster import Cluster
 
-__all__ = ["Outcome", "read_tasks", "reading_failed", "set_names", "set_rejected"]
-
 RETRY_SECONDS: Final = 1.5
 """Pause before a set that was still being written is read again."""
 

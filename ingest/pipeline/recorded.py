@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     Open = Callable[[], Iterable[duckdb.DuckDBPyConnection]]
     """Opens all that must be asked, one after the other; each is closed after its answer."""
 
-__all__ = ["Recorded", "RenamedFiles", "find_recorded", "is_unchanged", "renamed_files", "staged_runs"]
-
 STAGED_RUN: Final = 0
 """Number of a run that is staged and not in the database yet."""
 FEW_SETS: Final = 5_000

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ingest.dump.sets import DumpSet
 
-__all__ = ["FileRecords"]
-
 
 class FileRecords:
     """Asks a database; see `ingest.pipeline.target.Records`.

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ingest.events import ImportFinished
 from ingest.staging.task import Rejected
 
-__all__ = ["ImportSummary", "Progress", "as_event"]
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -18,8 +18,6 @@ from ingest.staging.task import Task
 if TYPE_CHECKING:
     from ingest.dump.sets import DumpSet
 
-__all__ = ["Suspects"]
-
 _FILE: Final = "suspects.json"
 TRIALS: Final = 2
 """Losses after which a set is rejected without being read: the second was alone."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ingest.pipeline.recorded import Recorded
     from ingest.pipeline.summary import Progress
 
-__all__ = ["Changes", "Loading", "Records", "Reject", "Target"]
-
 Reject = tuple[str, int | None, str]
 """File, line and kind."""
 

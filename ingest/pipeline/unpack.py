@@ -19,8 +19,6 @@ from ingest.source.source import Unreachable
 from ingest.source.walk import DamagedArchive
 from ingest.staging.task import Task
 
-__all__ = ["unpacked"]
-
 HELD_BYTES: Final = 192 << 20
 """Compressed content in memory at a time: some three gigabytes of text."""
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ingest.events import Event
     from ingest.source.archive import Listing
 
-__all__ = ["QUIET_SECONDS", "ImportOptions", "Pause", "watch"]
-
 Pause = Callable[[float], bool]
 """Waits up to so many seconds; returns True once the watch is to end. `threading.Event().wait` is one."""
 

@@ -9,8 +9,6 @@ from ingest.query.comparison import SIDES, is_comparison
 from ingest.query.header import Parameter, SavedQuery
 from ingest.sql import literal
 
-__all__ = ["argument_check"]
-
 _RUN_IDS = r"\s*\d+\s*(,\s*\d+\s*)*"
 
 

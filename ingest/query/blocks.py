@@ -20,8 +20,6 @@ from ingest.sql import literal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Block", "blocks_of", "create_temporary", "execute_with_blocks", "read_blocks", "words_of"]
-
 _CREATE = re.compile(r"^CREATE OR REPLACE (VIEW|MACRO) (\w+)(.*?);?\s*\Z", re.DOTALL | re.MULTILINE)
 _COLUMN = re.compile(r"^-- column (\w+) [^:]*: (.*)$", re.MULTILINE)
 

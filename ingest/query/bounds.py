@@ -15,8 +15,6 @@ from ingest.query.blocks import blocks_of, words_of
 from ingest.query.comparison import SIDES, is_comparison
 from ingest.query.header import SavedQuery
 
-__all__ = ["bounded"]
-
 _RUN_IDS = r"'\s*\d+\s*(,\s*\d+\s*)*'"
 _VIEW_BODY = re.compile(r"\s*AS\b")
 

@@ -13,8 +13,6 @@ from ingest.errors import UsageError
 from ingest.query.header import SavedQuery, read_query
 from ingest.resources import queries_dir
 
-__all__ = ["STARTERS", "TOPICS", "Catalog", "by_topic", "did_you_mean", "find_catalog", "shipped"]
-
 TOPICS: Final = ("peak", "arenas", "layout", "lifetime", "sharing", "comparing", "housekeeping")
 """Topics of the shipped queries, in the order of the list."""
 STARTERS: Final = ("memory_figures", "live_at_peak", "memory_by_source", "donation", "diff")

@@ -10,18 +10,6 @@ import unicodedata
 from decimal import Decimal
 from typing import Any
 
-__all__ = [
-    "bar",
-    "code_span",
-    "display_width",
-    "escape",
-    "human_bytes",
-    "json_text",
-    "json_value",
-    "plain",
-    "shown",
-]
-
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 """Control characters, and those that reorder or hide text."""
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -10,8 +10,6 @@ from ingest.query.header import SavedQuery, Value
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["COUNTED", "SIDES", "describe_comparison", "is_comparison"]
-
 _SIDE: Final = "a side is run_ids ('3,7'), a label ('jax=0.7.0') or a glob on the dump directory ('*/old*')"
 SIDES: Final = {
     "before": f"matches none of the selected runs (NULL: those of imports before the last one); {_SIDE}",

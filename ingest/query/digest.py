@@ -16,8 +16,6 @@ from ingest.resources import queries_dir
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["installed_digest", "shipped_digest"]
-
 
 def shipped_digest(version: str) -> str:
     """Return the SHA-256 of everything that an installation is made of, as it was when first asked for."""

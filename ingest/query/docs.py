@@ -17,8 +17,6 @@ from ingest.query.run import bind, convert, run_query, why_empty
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["example_values", "reference"]
-
 _WIDTH = 100
 
 _INTRO = """# Saved queries

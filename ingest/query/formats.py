@@ -13,8 +13,6 @@ from ingest.query.shorten import Kind, kind_of
 from ingest.query.style import PLAIN, Style
 from ingest.query.table import lay_out, markdown
 
-__all__ = ["FORMATS", "Written", "write_parquet", "write_text"]
-
 FORMATS = ("table", "record", "csv", "tsv", "json", "ndjson", "markdown", "parquet")
 _FORMULA = tuple("=+-@\t\r")
 _TABLE_ROWS = 100_000

@@ -17,8 +17,6 @@ from ingest.errors import UsageError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["REFUSED_FUNCTIONS", "check_reads_only"]
-
 REFUSED_FUNCTIONS: Final = frozenset({
     # Files.
     "arrow_scan", "arrow_scan_dumb", "glob", "pandas_scan", "parquet_bloom_probe", "parquet_file_metadata",

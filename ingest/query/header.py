@@ -40,8 +40,6 @@ from pathlib import Path
 from ingest.errors import UsageError
 from ingest.sql import literal
 
-__all__ = ["NARROWING", "NEEDS", "Column", "Parameter", "SavedQuery", "Value", "parse_query", "read_query"]
-
 Value = str | int | float | bool | None
 """What a parameter can be."""
 

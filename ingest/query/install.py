@@ -26,8 +26,6 @@ from ingest.sql import literal
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["call", "install_in_new", "install_queries", "install_used"]
-
 _SCHEMA = "xbuf_query"
 _MARKER = "xbuf: "
 _COLUMNS = "query_columns"

@@ -15,8 +15,6 @@ from ingest.errors import OutputError, UsageError
 from ingest.query.formats import FORMATS, Written, write_parquet, write_text
 from ingest.query.result import Result
 
-__all__ = ["choose_format", "terminal_width", "write_bytes", "write_file"]
-
 _ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",

@@ -30,8 +30,6 @@ from ingest.source.kinds import without_secrets
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FORMS", "is_number", "is_selection", "names_runs", "resolve", "resolve_one"]
-
 FORMS: Final = (
     "a number, latest, latest~1, import:4, key=value, a module, module@key=value, or the end of a path"
 )

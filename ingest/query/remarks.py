@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from ingest.query.header import SavedQuery, Value
 
-__all__ = ["remarks", "shown_of"]
-
 
 def shown_of(
     connection: duckdb.DuckDBPyConnection,

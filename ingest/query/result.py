@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Listed", "Result", "ResultColumn"]
-
 _NUMBERS = frozenset(
     f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")
 ) | {"INTEGER", "UINTEGER", "FLOAT", "DOUBLE"}

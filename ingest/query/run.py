@@ -21,20 +21,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-__all__ = [
-    "Section",
-    "bind",
-    "convert",
-    "count_derived",
-    "count_lacking",
-    "count_rows",
-    "read_size",
-    "run_query",
-    "run_sql",
-    "sql_text",
-    "why_empty",
-]
-
 _SIZE = re.compile(r"(-?\d+(?:\.\d+)?)\s*(?:([kmgtpe])(i?)b?|b)?", re.IGNORECASE)
 _FETCH = 10_000
 _COUNTING = 2.0

@@ -12,8 +12,6 @@ from ingest.query.header import NARROWING, SavedQuery, Value
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_runs", "select_runs"]
-
 _NAMES = tuple(parameter.name for parameter in NARROWING)
 
 

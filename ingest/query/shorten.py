@@ -12,8 +12,6 @@ from enum import Enum
 
 from ingest.query.cells import display_width
 
-__all__ = ["Kind", "common_parts", "kind_of", "least_width", "shorten", "without_layouts"]
-
 
 class Kind(Enum):
     """What a column of texts holds; it decides what a cut keeps."""

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote
 
-__all__ = ["PLAIN", "Style"]
-
 _SOURCE = re.compile(r"(?P<path>/.*?)(?::\d+)?(?: \(\w+\))?")
 
 

@@ -15,8 +15,6 @@ from ingest.query.result import ResultColumn
 from ingest.query.shorten import Kind, common_parts, kind_of, least_width, shorten, without_layouts
 from ingest.query.style import PLAIN, Style
 
-__all__ = ["Table", "lay_out", "markdown"]
-
 _GAP = 2
 _BAR = 6
 """Characters of the bar of a whole."""

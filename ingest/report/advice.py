@@ -12,8 +12,6 @@ from ingest.report.glance import read_facts
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MEANINGS", "UNKNOWN", "Advice", "Step", "read_advice"]
-
 MEANINGS: Final = {
     "recompute": "not used for long: compute it again (jax.checkpoint) or keep it on the host; costs time",
     "offload": "an argument not used for long: keep it on the host until it is used; costs transfers",

@@ -15,8 +15,6 @@ from ingest.report.advice import MEANINGS, UNKNOWN
 if TYPE_CHECKING:
     from ingest.report.advice import Advice, Step
 
-__all__ = ["as_json", "as_markdown", "as_text"]
-
 
 def as_text(advice: Advice, width: int = 80, style: Style = PLAIN) -> Iterator[str]:
     """Yield the lines for a terminal: two or three for each step, wrapped at `width` columns."""

@@ -15,8 +15,6 @@ from ingest.report.glance import ask, read_stacks
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["BufferPage", "read_buffer"]
-
 _NEAR: Final = 5
 """Values of each side that share its bytes: one address of a real module has 5,000 turns."""
 _USES: Final = 20

@@ -22,8 +22,6 @@ import numpy as np
 from ingest.display import display
 from ingest.report.data import Ints
 
-__all__ = ["Columns"]
-
 _TYPES: Final = (("u1", 0, 2**8 - 1), ("u2", 0, 2**16 - 1), ("u4", 0, 2**32 - 1), ("i4", -(2**31), 2**31 - 1))
 
 

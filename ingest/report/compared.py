@@ -15,8 +15,6 @@ from ingest.report.data import statement
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Change", "Comparison", "compare_runs", "longest_rise"]
-
 CHANGES_SHOWN: Final = 400
 """Rows of a comparison; two programs that have little in common come to thousands."""
 ORDER_KEPT: Final = 0.8

@@ -13,8 +13,6 @@ from ingest.report.data import Buffers, Ints
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["BLOCKS", "Curve", "column_peaks", "live_curve", "read_curve", "sparkline", "stacked", "time_span"]
-
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
 """What a curve in one line is drawn with."""
 

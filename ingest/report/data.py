@@ -17,22 +17,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow
 
-__all__ = [
-    "Allocations",
-    "Buffers",
-    "Figures",
-    "Frame",
-    "Ints",
-    "Notice",
-    "RunDetails",
-    "RunPicture",
-    "Texts",
-    "Uses",
-    "read_details",
-    "read_run",
-    "statement",
-]
-
 Ints = npt.NDArray[np.int64]
 
 USES_SHOWN: Final = 8

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ingest.query.header import Value
 
-__all__ = ["Finding", "Glance", "Stack", "ask", "read_facts", "read_glance", "read_sources", "read_stacks"]
-
 _WORTH: Final = 0.02
 """Share of the peak from which on bytes that could be spared are worth a line."""
 _ROLE_COLUMNS: Final = (

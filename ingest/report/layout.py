@@ -8,8 +8,6 @@ import numpy as np
 
 from ingest.report.data import Allocations, Ints
 
-__all__ = ["KINDS", "kind_numbers", "stack"]
-
 KINDS: Final = ("temp", "parameter+output", "parameter", "output", "constant", "thread-local")
 """Kinds of allocations in the order in which pictures stack and name them."""
 

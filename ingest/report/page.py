@@ -23,8 +23,6 @@ from ingest.report.payload import pack_runs
 from ingest.report.picture import draw_svg
 from ingest.version import VERSION
 
-__all__ = ["write_page"]
-
 _ASSETS: Final = Path(__file__).resolve().parent / "assets"
 _SCRIPTS: Final = (
     "data",

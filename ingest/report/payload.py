@@ -14,8 +14,6 @@ from ingest.report.data import RunDetails, Texts
 from ingest.report.layout import KINDS, kind_numbers, stack
 from ingest.report.picture import COLORS, NAMES
 
-__all__ = ["pack_runs"]
-
 
 def pack_runs(runs: Sequence[RunDetails], comparison: Comparison | None = None) -> str:
     """Pack one run, or two with their comparison, for the script."""

@@ -17,8 +17,6 @@ from ingest.report.data import Figures, RunPicture
 from ingest.report.layout import KINDS, kind_numbers, stack
 from ingest.report.raster import SHADES, Pixels, arena_pixels, paletted_png
 
-__all__ = ["COLORS", "NAMES", "draw_png", "draw_svg", "sentence"]
-
 COLORS: Final = {
     "temp": (0x2F, 0x9E, 0x77),
     "parameter+output": (0x4A, 0x74, 0xC9),

@@ -12,8 +12,6 @@ from ingest.report.curve import time_span
 from ingest.report.data import RunPicture
 from ingest.report.layout import kind_numbers, stack
 
-__all__ = ["SHADES", "Pixels", "arena_pixels", "paletted_png"]
-
 Pixels = npt.NDArray[np.uint8]
 
 SHADES = 3

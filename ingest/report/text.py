@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ingest.report.buffer import BufferPage
     from ingest.report.glance import Glance
 
-__all__ = ["FIGURES", "MINOR", "Page", "without"]
-
 _BYTES: Final = ("total_bytes", "peak_bytes", "printed_peak_bytes", "resident_peak_bytes", "file_bytes")
 FIGURES: Final = (
     ("total_bytes", "total", "what the program asks for, in all memories"),

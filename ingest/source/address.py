@@ -13,8 +13,6 @@ from ingest.display import display
 from ingest.errors import UsageError
 from ingest.source.kinds import is_url, is_well_formed, without_secrets
 
-__all__ = ["Address", "parse_url", "place_of"]
-
 _STORES: Final = {
     "s3": "s3",
     "s3a": "s3",

@@ -24,8 +24,6 @@ from typing import Any, Final, TypeVar
 from ingest.errors import SourceError
 from ingest.source.source import Terms
 
-__all__ = ["apart", "has_read", "late", "require_own"]
-
 _T = TypeVar("_T")
 _LOOK_SECONDS: Final = 0.5
 _WITH_THREADS: Final = ("deltalake", "obstore")

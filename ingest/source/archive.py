@@ -24,17 +24,6 @@ from ingest.source.tar import walk_tar
 from ingest.source.walk import DamagedArchive, Walked, damage
 from ingest.source.zip import etag_of, walk_zip
 
-__all__ = [
-    "START_BYTES",
-    "ArchiveFiles",
-    "Listed",
-    "Listing",
-    "Packed",
-    "PackedFiles",
-    "list_archive",
-    "read_members",
-]
-
 START_BYTES: Final = 512
 """Kept of each file that only its content can place."""
 _BLOCK_BYTES: Final = 1 << 18

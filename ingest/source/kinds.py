@@ -8,19 +8,6 @@ from typing import Final
 
 from ingest.display import display
 
-__all__ = [
-    "LAKE_PREFIX",
-    "TAR_ENDINGS",
-    "ZIP_ENDINGS",
-    "is_archive",
-    "is_elsewhere",
-    "is_lake",
-    "is_url",
-    "is_well_formed",
-    "shown",
-    "without_secrets",
-]
-
 LAKE_PREFIX: Final = "lake:"
 """Start of what stands for a database and names a lake."""
 ZIP_ENDINGS: Final = (".zip",)

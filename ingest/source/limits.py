@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOMB_BYTES", "BOMB_TIMES", "MAX_FILES", "may_stand_for"]
-
 BOMB_BYTES: Final = 256 << 20
 BOMB_TIMES: Final = 300
 """Compressed data that stands for more than so many bytes, and for so many times its own, is refused: dumps

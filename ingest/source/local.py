@@ -17,21 +17,6 @@ from typing import Final
 
 from ingest.source.source import APART, OpenFile, PathIn, Source, Status, found_of
 
-__all__ = [
-    "FILE_FLAGS",
-    "FOLDER_FLAGS",
-    "LocalFiles",
-    "is_of_kernel",
-    "keeping_folder",
-    "open_folder",
-    "open_found",
-    "open_regular",
-    "source_of",
-    "status_of",
-    "version_of",
-    "without_links",
-]
-
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW
 """O_NONBLOCK: a FIFO that took a file's place must not block us."""
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -11,8 +11,6 @@ from ingest.display import display
 from ingest.source.local import FILE_FLAGS, open_regular, version_of
 from ingest.source.source import Status
 
-__all__ = ["LocalFolder", "Reports"]
-
 _OUTSIDE: Final = "outside of the directories given; give that one too, or use --follow-symlinks"
 
 

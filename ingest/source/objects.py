@@ -33,16 +33,6 @@ from ingest.source.streams import Ranges
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = [
-    "INSTALL",
-    "AtUrl",
-    "Objects",
-    "look_up",
-    "require_obstore",
-    "start_of",
-    "version_of",
-]
-
 INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'obstore>=0.12,<0.13'"
 """As the extra `remote` has it, and into the environment of xbuf."""
 TRIALS: Final = 6

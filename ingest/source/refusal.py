@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
-__all__ = ["Refusal", "refusal_of"]
-
 _STATUS: Final = re.compile(r"\bstatus(?: code)?:? (\d{3})\b")
 _PASSING: Final = frozenset((408, 425, 429))
 """Answers of 400 to 499 that another trial may change."""

@@ -10,19 +10,6 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import IO, Final, NamedTuple, Protocol, TypeVar
 
-__all__ = [
-    "Entry",
-    "Folder",
-    "OpenFile",
-    "PathIn",
-    "Source",
-    "Status",
-    "Terms",
-    "Unreachable",
-    "found_of",
-    "why_unreadable",
-]
-
 _E = TypeVar("_E", bound="Entry")
 
 

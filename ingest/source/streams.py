@@ -6,8 +6,6 @@ import io
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["RANGE_BYTES", "Ranges", "Seekable", "Stream"]
-
 RANGE_BYTES: Final = 4 << 20
 """Read at once: 70 kB/s are enough to be in time."""
 

@@ -19,8 +19,6 @@ from ingest.source.source import OpenFile, Status
 from ingest.source.streams import Stream
 from ingest.source.walk import DamagedArchive, Walked
 
-__all__ = ["walk_tar"]
-
 _HEADER_BYTES: Final = 1 << 20
 """Most that is read of a header; the longest path has 4,096 bytes."""
 _STEP_BYTES: Final = 1 << 18

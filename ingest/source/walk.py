@@ -14,8 +14,6 @@ from typing import IO, Final, NamedTuple
 
 from ingest.source.source import Status
 
-__all__ = ["DamagedArchive", "Walked", "damage"]
-
 _DAMAGE: Final = (
     EOFError,
     NotImplementedError,

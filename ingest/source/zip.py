@@ -14,8 +14,6 @@ from ingest.source.source import OpenFile, Status
 from ingest.source.streams import Stream
 from ingest.source.walk import DamagedArchive, Walked
 
-__all__ = ["etag_of", "walk_zip"]
-
 _DIRECTORY_BYTES: Final = 256 << 20
 """Most that is read for the directory, which `zipfile` takes into memory: some two million files."""
 _ENCRYPTED: Final = 0x1

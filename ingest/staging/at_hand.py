@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ingest.dump.sets import DumpSet
 
-__all__ = ["AtHand", "Reading", "place_of", "reading", "still_reading", "take_slot"]
-
 _SLOT_BYTES: Final = 8192
 """For the moment and the path; a path has no more than 4,096 bytes."""
 _HEAD: Final = struct.Struct("=dI")

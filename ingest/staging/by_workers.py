@@ -18,8 +18,6 @@ from ingest.source.source import OpenFile, Status, Terms
 from ingest.source.streams import RANGE_BYTES, Ranges
 from ingest.staging.at_hand import reading, still_reading
 
-__all__ = ["read_by_workers"]
-
 
 def read_by_workers(dump_set: DumpSet, pool: Executor, ahead: int) -> DumpSet:
     """Return a set whose files are read by workers.

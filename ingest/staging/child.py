@@ -20,8 +20,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from ingest.staging.at_hand import AtHand, Reading, take_slot
 
-__all__ = ["IDLE_SECONDS", "Answer", "Child", "WorkerLost"]
-
 LIMIT_SECONDS: Final = 300.0
 """For one dump, or one piece of a large one: 300 times what 8 MiB of text take."""
 IDLE_SECONDS: Final = 30.0

@@ -46,8 +46,6 @@ from ingest.staging.task import Staged, Task
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["LOCAL", "Cluster", "require_distributed"]
-
 LOCAL: Final = "local"
 """In the place of an address: a cluster of this machine, for as long as the import lasts."""
 INSTALL: Final = f"{shlex.quote(sys.executable)} -m pip install 'distributed>=2026.3,<2027'"

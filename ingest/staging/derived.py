@@ -14,8 +14,6 @@ from ingest.dump.shapes import parse_shape
 from ingest.staging.batch import Batch
 from ingest.staging.sidecars import Source
 
-__all__ = ["Columns", "derive"]
-
 _C = TypeVar("_C")
 _N = TypeVar("_N")
 

@@ -23,8 +23,6 @@ from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.program_digest import placed, signed
 from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
 
-__all__ = ["add_dump", "parameter_ids"]
-
 
 def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
     """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""

@@ -20,8 +20,6 @@ from ingest.source.source import Unreachable
 from ingest.staging.at_hand import reading, still_reading
 from ingest.staging.task import Task
 
-__all__ = ["fetched", "is_far", "is_remote"]
-
 AHEAD: Final = 64
 """Sets that are fetched before they are wanted."""
 REQUESTS: Final = 16

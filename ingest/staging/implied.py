@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ingest.hlo.records import HloText
     from ingest.staging.sidecars import Sidecars
 
-__all__ = ["Implied", "add_implied", "implied_again", "implied_by_text"]
-
 _NO_TEXT = ("",) * 8
 """The block of a value of which nothing is printed."""
 

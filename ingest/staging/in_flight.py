@@ -10,9 +10,6 @@ from typing import Any
 
 from ingest.staging.pieces import StagedPiece, Where, rest
 
-__all__ = ["InFlight"]
-
-
 Take = Callable[[StagedPiece, Where], None]
 """What is done with a piece that comes back; not kept, as whoever takes a piece holds the others."""
 

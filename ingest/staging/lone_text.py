@@ -24,8 +24,6 @@ from ingest.dump.records import Notice
 from ingest.errors import DumpError
 from ingest.hlo.assignment import HloProto
 
-__all__ = ["add_lone_texts"]
-
 MAX_BYTES: Final = 48 << 20
 """Text of a file that is used; parsed whole it takes ten times as much memory."""
 

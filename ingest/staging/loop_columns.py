@@ -12,8 +12,6 @@ from ingest.liveness.addresses import Loop
 from ingest.staging.columns import Numbers, as_list, joined
 from ingest.staging.loops import Part, loops_of
 
-__all__ = ["loops_of_many"]
-
 
 def loops_of_many(
     loop_results: Sequence[tuple[Part, int]], first_operands: list[pa.Table], ids: Numbers

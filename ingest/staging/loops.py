@@ -10,8 +10,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.addresses import Loop
 
-__all__ = ["Part", "first_operands", "loops_of"]
-
 Part = tuple[str, str]
 """Instruction and shape index of a loop's result, or of its operand."""
 

@@ -27,8 +27,6 @@ from ingest.staging.parts import take_parts
 from ingest.staging.task import Staged, Task
 from ingest.version import VERSION
 
-__all__ = ["TOPIC", "VERSIONS", "Delivery", "Lost", "Refusal", "Unseen", "dismiss", "is_seen", "stage_chunk"]
-
 VERSIONS: Final = (f"xbuf {VERSION}", f"Python {sys.version_info.major}.{sys.version_info.minor}")
 """What must be the same where sets are found and where they are staged."""
 TOPIC: Final = "xbuf"

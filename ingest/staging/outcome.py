@@ -21,8 +21,6 @@ from ingest.hlo.kinds import OTHER
 from ingest.source.local import status_of
 from ingest.staging.task import Rejected, Staged, Task, Touched
 
-__all__ = ["described", "internal", "is_recorded", "lost", "parse_unless_unfinished", "reject"]
-
 _Parsed = TypeVar("_Parsed")
 
 RECENT_SECONDS: Final = 10.0

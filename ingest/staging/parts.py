@@ -19,8 +19,6 @@ from typing import Final
 
 from ingest.staging.at_hand import AtHand
 
-__all__ = ["Parts", "files_of", "is_whole", "put_parts", "remove_attempt", "seal", "take_parts"]
-
 _CHECKSUMS: Final = "checksums.json"
 _BLOCK_BYTES: Final = 1 << 20
 

@@ -21,8 +21,6 @@ from ingest.staging.child import Child, WorkerLost
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Staged, Task
 
-__all__ = ["Workers", "no_threads"]
-
 _T = TypeVar("_T")
 
 _Job = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]

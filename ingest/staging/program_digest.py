@@ -21,8 +21,6 @@ from ingest.dump.headers import Header
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Prints", "placed", "placed_many", "signed"]
-
 _MASK: Final = (1 << 64) - 1
 # Odd and without a pattern: the fractions of the golden ratio and of some square roots.
 _FIRST: Final = 0x9E3779B97F4A7C15

@@ -15,8 +15,6 @@ from ingest.staging.batch import Batch
 from ingest.staging.columns import Numbers, as_list, spread
 from ingest.staging.peak_list import PeakMatcher
 
-__all__ = ["RangedValues", "range_batches"]
-
 _ROWS_AT_ONCE: Final = 50_000
 
 

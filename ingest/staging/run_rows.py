@@ -12,8 +12,6 @@ from ingest.dump.names import DumpName, parse_stem
 from ingest.dump.parsed import ParsedDump
 from ingest.staging.task import Task
 
-__all__ = ["FILE_COLUMNS", "RUN_COLUMNS", "file_rows", "run_row", "write_run_tables"]
-
 RUN_COLUMNS: Final = {"run_no": "BIGINT", **types_of("runs", "row")}
 FILE_COLUMNS: Final = staged_types("run_files")
 

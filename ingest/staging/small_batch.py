@@ -19,8 +19,6 @@ from ingest.sql import literal
 from ingest.staging.batch import COLUMNS, Batch
 from ingest.staging.derived import derive
 
-__all__ = ["write_small_batch"]
-
 _Columns = dict[str, Sequence[Any]]
 
 

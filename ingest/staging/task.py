@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from ingest.dump.sets import DumpSet, Member
 
-__all__ = ["RecordedFile", "RecordedRun", "Rejected", "Staged", "Task", "Touched"]
-
 
 class RecordedFile(NamedTuple):
     """A member of a set as it was when it was read, with its name as the database has it."""

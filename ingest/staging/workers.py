@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ingest.staging.cluster import Cluster
     from ingest.staging.pool import Workers
 
-__all__ = ["Stagers", "default_jobs", "give_up", "stage_alone", "stage_tasks"]
-
 CHUNK_BYTES: Final = 16 << 20
 """Text in one call of a worker: some 60 MB of rows, and large enough for good Parquet."""
 CHUNK_SETS: Final = 4000
