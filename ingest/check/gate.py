@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ingest.check.baseline import Baseline, baseline_of, read_baseline
-from ingest.check.findings import Finding, Report
-from ingest.check.inputs import Imported, are_paths, import_for_check, resolve_runs
+from ingest.check.findings import Finding, Outcome, Report
+from ingest.check.inputs import are_paths, not_loaded, resolve_runs
 from ingest.check.judge import Judge
 from ingest.check.measure import measure
 from ingest.check.rows import bind_query
 from ingest.check.rules import NoRows, Rule
-from ingest.compare.sides import Source, gather
+from ingest.compare.sides import Dumps, Open, Side, open_together
 from ingest.display import display
 from ingest.errors import ExitCode, UsageError, XbufError
 from ingest.lake.reading import open_to_read
@@ -25,7 +25,7 @@ from ingest.source.kinds import shown
 if TYPE_CHECKING:
     import duckdb
 
-_Reading = Callable[[str], AbstractContextManager["duckdb.DuckDBPyConnection"]]
+    from ingest.pipeline.summary import ImportSummary
 
 
 class NothingMeasured(XbufError):
@@ -65,11 +65,7 @@ class _Runs:
     lost: tuple[Finding, ...]
 
 
-def _open(database: str) -> duckdb.DuckDBPyConnection:
-    return open_to_read(database)
-
-
-def check(gate: Gate, *, reading: _Reading = _open) -> Report:
+def check(gate: Gate, *, reading: Open = open_to_read) -> Report:
     """Hold runs to rules.
 
     Dumps are imported into a temporary database, which is deleted at the end.
@@ -95,7 +91,7 @@ def check(gate: Gate, *, reading: _Reading = _open) -> Report:
     return Report(findings, checked, earlier.origin if earlier else None, len(measured))
 
 
-def measure_baseline(gate: Gate, *, reading: _Reading = _open) -> Baseline:
+def measure_baseline(gate: Gate, *, reading: Open = open_to_read) -> Baseline:
     """Measure runs to keep them as a baseline.
 
     Raises:
@@ -115,43 +111,33 @@ def measure_baseline(gate: Gate, *, reading: _Reading = _open) -> Baseline:
 
 
 @contextmanager
-def _runs(gate: Gate, reading: _Reading) -> Iterator[_Runs]:
+def _runs(gate: Gate, reading: Open) -> Iterator[_Runs]:
     """Open one database with the runs to check and those of the baseline, making it where dumps are named."""
-    dumps = are_paths(gate.what)
-    label = () if gate.baseline_label is None else (gate.baseline_label,)
-    folder = gate.baseline if gate.baseline is not None and gate.baseline.is_dir() else None
-    if not dumps and folder is None:
-        with reading(gate.database) as connection:
-            yield _Runs(connection, resolve_runs(connection, gate.what), resolve_runs(connection, label), ())
-        return
-    with TemporaryDirectory(prefix="xbuf-check-") as name:
-        imported = import_for_check(
-            gate.what if dumps else (),
-            folder,
-            Path(name),
-            jobs=gate.jobs,
-            follow_symlinks=gate.follow_symlinks,
+    lost: list[Finding] = []
+
+    def note_lost(summary: ImportSummary) -> None:
+        lost.extend(Finding("import", "import", Outcome.UNCHECKED, reason) for reason in not_loaded(summary))
+
+    sides: list[Side] = []
+    if gate.baseline is not None and gate.baseline.is_dir():
+        sides.append(Dumps([str(gate.baseline)], partial(_require_whole, gate.baseline)))
+    elif gate.baseline_label is not None:
+        sides.append(partial(resolve_runs, references=[gate.baseline_label]))
+    if are_paths(gate.what):
+        sides.append(Dumps(gate.what, note_lost))
+    else:
+        sides.append(partial(resolve_runs, references=gate.what))
+    with open_together(gate.database, sides, reading, gate.jobs, gate.follow_symlinks) as (connection, found):
+        yield _Runs(connection, found[-1], found[0] if len(found) > 1 else (), tuple(lost))
+
+
+def _require_whole(folder: Path, summary: ImportSummary) -> None:
+    for reason in not_loaded(summary):
+        raise UsageError(f"{reason}; a baseline must be whole")
+    if not summary.loaded:
+        raise UsageError(
+            f"{display(str(folder))}: holds no dump; name a file or a directory of dumps as baseline"
         )
-        if folder is not None and not imported.before:
-            raise UsageError(
-                f"{display(str(folder))}: holds no dump; name a file or a directory of dumps as baseline"
-            )
-        both = imported if dumps and not label else _with_named(gate, imported, label, Path(name), reading)
-        with reading(both.database) as connection:
-            yield _Runs(connection, both.after, both.before, both.lost)
-
-
-def _with_named(
-    gate: Gate, imported: Imported, label: tuple[str, ...], folder: Path, reading: _Reading
-) -> Imported:
-    """Put the runs of the user's database that one side names together with the dumps of the other."""
-    with reading(gate.database) as connection:
-        named = resolve_runs(connection, label or gate.what)
-    target = str(folder / "both.duckdb")
-    dumps = Source(imported.database, imported.after if label else imported.before, max(named, default=0))
-    gather(target, [Source(gate.database, named), dumps])
-    before, after = (named, dumps.numbers) if label else (dumps.numbers, named)
-    return Imported(target, before, after, imported.lost)
 
 
 def _measured_before(gate: Gate, runs: _Runs) -> Baseline | None:

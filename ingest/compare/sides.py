@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,8 @@ from ingest.sql import literal
 
 if TYPE_CHECKING:
     import duckdb
+
+    from ingest.pipeline.summary import ImportSummary
 
 Open = Callable[[str], AbstractContextManager["duckdb.DuckDBPyConnection"]]
 
@@ -61,11 +64,25 @@ class Source:
 
     @property
     def numbers(self) -> tuple[int, ...]:
+        """Their numbers in the copy."""
         return tuple(run + self.offset for run in self.runs)
 
 
-def _open(database: str) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
-    return closing(open_to_read(database))
+@dataclass(frozen=True, slots=True)
+class Dumps:
+    """Dumps to be read for the comparison alone.
+
+    Attributes:
+        paths: as `import_dumps` takes them.
+        check: called with what their import did; raises where that is not enough.
+    """
+
+    paths: Sequence[str]
+    check: Callable[[ImportSummary], None]
+
+
+Side = Dumps | Callable[["duckdb.DuckDBPyConnection"], tuple[int, ...]]
+"""Dumps, or what finds runs in the database."""
 
 
 @contextmanager
@@ -74,7 +91,7 @@ def open_sides(
     before: str,
     after: str,
     *,
-    open_: Open = _open,
+    open_: Open = open_to_read,
     jobs: int | None = None,
     follow_symlinks: bool = False,
     on_event: Callable[[Event], None] | None = None,
@@ -91,40 +108,67 @@ def open_sides(
         UsageError: a side names no run, or no dump that can be read.
         DatabaseError: as `open_database`.
     """
-    paths = [is_dump(side) for side in (before, after)]
-    if not any(paths):
+    rejected = 0
+
+    def side(name: str) -> Side:
+        def check(summary: ImportSummary) -> None:
+            nonlocal rejected
+            rejected += summary.rejected
+            if not summary.loaded:
+                raise UsageError(f"{shown(name)}: holds no dump that can be read, and a run is {FORMS}")
+
+        return Dumps([name], check) if is_dump(name) else partial(resolve, text=name)
+
+    sides = [side(before), side(after)]
+    with open_together(database, sides, open_, jobs, follow_symlinks, on_event) as (connection, runs):
+        yield Sides(connection, runs[0], runs[1], rejected)
+
+
+@contextmanager
+def open_together(
+    database: str,
+    sides: Sequence[Side],
+    open_: Open,
+    jobs: int | None,
+    follow_symlinks: bool,
+    on_event: Callable[[Event], None] | None = None,
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[tuple[int, ...]]]]:
+    """Bring all sides into one database; yield it, open to read, with the numbers of each side's runs.
+
+    Each side's dumps are imported by themselves: the same on both sides are runs of both. Raises and takes
+    what `open_sides` does.
+    """
+    if not any(isinstance(side, Dumps) for side in sides):
         with open_(database) as connection:
-            yield Sides(connection, resolve(connection, before), resolve(connection, after))
+            yield connection, [side(connection) for side in sides if not isinstance(side, Dumps)]
         return
-    with tempfile.TemporaryDirectory(prefix="xbuf-diff-") as folder:
-        greatest, rejected = 0, 0
-        sources: list[Source] = []
-        if not all(paths):
+    with tempfile.TemporaryDirectory(prefix="xbuf-compare-") as folder:
+        greatest = 0
+        sources: dict[int, Source] = {}
+        if not all(isinstance(side, Dumps) for side in sides):
             with open_(database) as connection:
-                row = connection.execute("SELECT coalesce(max(run_id), 0) FROM runs").fetchone()
-                greatest = int(row[0]) if row else 0
-                named = resolve(connection, after if paths[0] else before)
-        for number, side in enumerate((before, after)):
-            if paths[number]:
+                [(greatest,)] = connection.execute("SELECT coalesce(max(run_id), 0) FROM runs").fetchall()
+                for number, side in enumerate(sides):
+                    if not isinstance(side, Dumps):
+                        sources[number] = Source(database, side(connection))
+        for number, side in enumerate(sides):
+            if isinstance(side, Dumps):
                 file = os.path.join(folder, f"{number}.duckdb")
-                summary = import_dumps(
-                    [side], file, jobs=jobs, follow_symlinks=follow_symlinks, on_event=on_event
-                )
-                rejected += summary.rejected
-                with closing(open_database(file, read_only=True)) as read:
-                    runs = tuple(
-                        run for (run,) in read.execute("SELECT run_id FROM runs ORDER BY 1").fetchall()
+                side.check(
+                    import_dumps(
+                        side.paths, file, jobs=jobs, follow_symlinks=follow_symlinks, on_event=on_event
                     )
-                if not runs:
-                    raise UsageError(f"{shown(side)}: holds no dump that can be read, and a run is {FORMS}")
-                sources.append(Source(file, runs, greatest))
-                greatest += max(runs)
-            else:
-                sources.append(Source(database, named))
-        both = os.path.join(folder, "both.duckdb")
-        gather(both, sources)
+                )
+                with closing(open_database(file, read_only=True)) as read:
+                    found = read.execute("SELECT run_id FROM runs ORDER BY 1").fetchall()
+                sources[number] = Source(file, tuple(run for (run,) in found), greatest)
+                greatest = max(sources[number].numbers, default=greatest)
+        both = sources[0].database
+        if len(sources) > 1:
+            both = os.path.join(folder, "both.duckdb")
+            gather(both, list(sources.values()))
         with open_(both) as connection:
-            yield Sides(connection, sources[0].numbers, sources[1].numbers, rejected)
+            yield connection, [sources[number].numbers for number in range(len(sides))]
 
 
 def is_dump(side: str) -> bool:

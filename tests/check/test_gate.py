@@ -141,6 +141,13 @@ def test_dumps_and_runs_are_matched_whichever_side_they_are(tmp_path: Path) -> N
     assert first.sentence.endswith(f"; {cause}")
 
 
+def test_dumps_that_are_their_own_baseline_have_not_grown() -> None:
+    folder = Path(SMALL)
+    report = check(Gate((SMALL,), "none.duckdb", (option("growth figure=peak,percent=0,bytes=0"),), folder))
+    assert (report.runs, only(report).outcome) == (1, Outcome.PASSED)
+    assert only(report).sentence.endswith("peak is as before, 4.13 MiB")
+
+
 def test_growth_passes_below_either_bound_and_when_it_shrinks(memory: Path, database: str) -> None:
     """The defaults let 384 KiB pass, 10 % let 9.1 % pass, and the other way round it shrinks."""
     rules = (option("growth figure=peak"), option("growth figure=peak,bytes=0,percent=10"))
