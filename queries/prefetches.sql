@@ -4,7 +4,7 @@
 -- needs: ranges
 -- reads: selected runs
 -- note: A pair of copy-start and copy-done (or slice-start and slice-done) moves data while other instructions run. Slots in
---   flight count instructions, not time.
+--   flight count instructions, not time. A slice is made in a computation of its own and has its name from there.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- key: run_id, size_bytes, from_color, to_color, value, slots_in_flight, held_slots, first_use, source, shape
@@ -24,18 +24,33 @@
 -- column shape VARCHAR: shape with layout
 -- column module VARCHAR: module of the run
 PREPARE prefetches AS
-WITH largest AS MATERIALIZED (
-    -- Other texts than the name are looked up for the rows shown.
-    SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time, r.module
+WITH copies AS (
+    -- Element 0 of a copy-start is the copy. A slice runs in a computation that its start calls: what is made there is
+    -- element 1 of the start.
+    SELECT v.run_id, v.value_id, v.instruction AS start, v.size_bytes
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
-    JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    WHERE v.dimensions IS NOT NULL
-      AND (v.opcode IN ('copy-start', 'slice-start', 'dynamic-slice-start')
-           OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
-      -- The destination is element 0 of copy-start; the flag of its completion is a scalar.
-      AND len(v.dimensions) > 0
-    ORDER BY v.size_bytes DESC, v.run_id, v.value_id
+    WHERE v.shape_index = '{0}'
+      AND (v.opcode = 'copy-start' OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
+    UNION ALL
+    SELECT w.run_id, w.value_id, s.instruction, w.size_bytes
+    FROM (
+        SELECT v.run_id, v.instruction
+        FROM selected_runs($run, $label, $module) AS r
+        JOIN "values" AS v USING (run_id)
+        WHERE v.shape_index = '{}' AND v.opcode IN ('slice-start', 'dynamic-slice-start')
+    ) AS s
+    JOIN positions AS p ON p.run_id = s.run_id AND p.instruction = s.instruction AND p.shape_index = '{1}'
+    JOIN "values" AS w ON w.run_id = p.run_id AND w.value_id = p.value_id
+),
+largest AS MATERIALIZED (
+    -- Other texts than the names are looked up for the rows shown.
+    SELECT c.run_id, c.value_id, c.start AS instruction, s.time AS start_time, g.start_time AS held_from, g.end_time, r.module
+    FROM copies AS c
+    JOIN selected_runs($run, $label, $module) AS r ON r.run_id = c.run_id
+    JOIN ranges AS g ON g.run_id = c.run_id AND g.value_id = c.value_id
+    JOIN schedule AS s ON s.run_id = c.run_id AND s.instruction = c.start
+    ORDER BY c.size_bytes DESC, c.run_id, c.value_id
     LIMIT $top
 ),
 readers AS (
@@ -69,7 +84,7 @@ SELECT
     a.color AS to_color,
     value_name(v.instruction, v.shape_index) AS "value",
     d.done_time - c.start_time - 1 AS slots_in_flight,
-    c.end_time - c.start_time + 1 AS held_slots,
+    c.end_time - c.held_from + 1 AS held_slots,
     d.first_use,
     o."value" AS source,
     c.start_time,

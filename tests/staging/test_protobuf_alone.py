@@ -43,7 +43,7 @@ OTHER_ANSWERS = {
     "dump_formats": "lists what the texts print",
     "agreement": "holds the printed peak against the computed one",
     "printed_peak_tree": "shows what is printed",
-    "prefetches": "says what the printed peak lists",
+    "prefetches": "reads in the text of an instruction what crosses programs",
     "retraces": "counts different texts",
     "same_program": "counts different texts",
     "recent_runs": "says when it was loaded",
