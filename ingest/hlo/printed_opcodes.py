@@ -1,6 +1,7 @@
-"""Opcodes as texts print them: an asynchronous operation by the one instruction that it wraps.
+"""Opcodes as dumps print them: an asynchronous operation by the one instruction that it wraps.
 
-The protobuf has `async-start` of a computation that holds a `slice`; the text prints `slice-start`.
+Protobuf and HLO text have `async-start` of a computation that holds a `slice`; where the dump prints the
+instruction of a value, it is `slice-start`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _ASYNC: Final = frozenset({"async-start", "async-update", "async-done"})
 
 
 def printed_opcodes(rows: InstructionColumns) -> Sequence[str]:
-    """Return the opcode of each instruction as a text prints it.
+    """Return the opcode of each instruction as a dump prints it.
 
     Args:
         rows: all instructions of a module, operands before their users within each computation.

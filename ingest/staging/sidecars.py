@@ -210,7 +210,7 @@ def sidecars_of(
         located.line,
         located.via,
         located.frame_id,
-        rows.opcode if proto is None else printed_opcodes(rows),
+        printed_opcodes(rows),
         rows.op_name,
         rows.stack_frame_id,
     )

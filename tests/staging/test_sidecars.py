@@ -10,6 +10,7 @@ import pytest
 
 from ingest import ImportSummary, import_dumps
 from ingest.database.connect import create
+from ingest.staging.sidecars import read_sidecars
 from ingest.version import VERSION
 from tests.support.content import rows
 from tests.support.dump_sets import settle
@@ -94,6 +95,25 @@ def test_without_the_hlo_text_only_its_facts_are_missing(dumps: Path, database: 
     assert rows(database, "SELECT DISTINCT is_tuple, is_aliased_with_output FROM allocations") == [
         (None, None)
     ]
+
+
+def test_asynchronous_operations_are_named_alike_by_every_file(tmp_path: Path) -> None:
+    """What a dump prints as slice-start, the HLO text writes as async-start of a slice."""
+    path = tmp_path / "m.txt"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\n"
+        "%sliced (p: f32[8]) -> f32[4] {\n"
+        "  %p = f32[8]{0} parameter(0)\n"
+        "  ROOT %slice = f32[4]{0} slice(%p), slice={[0:4]}\n"
+        "}\n\n"
+        "ENTRY %main (a: f32[8]) -> f32[4] {\n"
+        "  %a = f32[8]{0} parameter(0)\n"
+        "  %s = ((f32[8]{0}), f32[4]{0}, u32[]) async-start(%a), calls=%sliced\n"
+        "  ROOT %d = f32[4]{0} async-done(%s)\n"
+        "}\n"
+    )
+    sources = read_sidecars({"hlo": str(path)}).sources
+    assert [sources[name].opcode for name in ("slice", "s", "d")] == ["slice", "slice-start", "slice-done"]
 
 
 @pytest.mark.slow
