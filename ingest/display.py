@@ -1,4 +1,4 @@
-"""Names and texts of others, fit for a terminal and for the database."""
+"""Names and texts of others, fit for a terminal and for the database; counts and places in words."""
 
 from __future__ import annotations
 
@@ -16,6 +16,16 @@ def display(name: str) -> str:
     if name.isprintable():
         return name
     return "".join(character if character.isprintable() else _escape(character) for character in name)
+
+
+def counted(number: int, what: str) -> str:
+    """Count things in words: 1 run, 2,000 runs."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def place_in(file: str, line: int | None) -> str:
+    """Name a place in a file: FILE:LINE, or the file where no line is known."""
+    return file if line is None else f"{file}:{line}"
 
 
 def _escape(character: str) -> str:

@@ -11,6 +11,7 @@ from contextlib import ContextDecorator
 from typing import Any, Final, TextIO
 
 from ingest.arguments import Labels, as_labels
+from ingest.display import counted
 from ingest.errors import DumpError, UsageError
 from ingest.launch.overview import overview_text, read_overview
 from ingest.query.output import terminal_width
@@ -127,8 +128,7 @@ class Capture(ContextDecorator):
             out.write(line + "\n")
 
     def __repr__(self) -> str:
-        count = len(self.programs)
-        return f"<xbuf.capture: {count:,} program{'' if count == 1 else 's'}>"
+        return f"<xbuf.capture: {counted(len(self.programs), 'program')}>"
 
     def _repr_html_(self) -> str:
         """Return the list of runs, for notebooks."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ingest.arguments import Labels, Paths, as_paths
 from ingest.database.scope import narrowed
+from ingest.display import counted
 from ingest.dump.names import PROFILES, split_member
 from ingest.errors import DumpError, NotADatabase, UsageError
 from ingest.lake.reading import in_words_of, install_macros, open_to_read
@@ -25,6 +26,7 @@ from ingest.query.remarks import remarks, shown_of
 from ingest.query.run import bind, convert, run_query, run_sql
 from ingest.query.selection import read_runs, select_runs
 from ingest.source.kinds import is_lake
+from ingest.sql import one_number
 from xbuf.run import Run
 from xbuf.table import Table
 
@@ -161,8 +163,8 @@ class Database:
         name = self.path if self._remove is None else "of dumps"
         if self._connection is None:
             return f"<xbuf.Database {name}: closed>"
-        [(runs,)] = self.connection.execute("SELECT count(*) FROM runs").fetchall()
-        return f"<xbuf.Database {name}: {runs:,} run{'' if runs == 1 else 's'}>"
+        runs = one_number(self.connection, "SELECT count(*) FROM runs")
+        return f"<xbuf.Database {name}: {counted(runs, 'run')}>"
 
     def _repr_html_(self) -> str:
         """Return the list of runs, for notebooks."""

@@ -134,7 +134,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Return figures and what fills the peak, for notebooks; no text of a dump becomes markup."""
         from ingest.report.glance import read_glance
-        from ingest.report.text import MINOR, without
+        from ingest.report.text import MINOR
 
         glance = read_glance(self.database.connection, self.id, 5)
         tables: Any = (
@@ -146,6 +146,6 @@ class Run:
         parts = [f"<p><b>{title}</b></p>"]
         for name, table in tables:
             if table.cells:
-                parts.append(f"<p>{name}</p>{table_html(without(table, *MINOR))}")
+                parts.append(f"<p>{name}</p>{table_html(table.without(*MINOR))}")
         parts += [f"<p>{html_escape(escape(finding.text))}</p>" for finding in glance.findings]
         return "".join(parts)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ingest.display import counted
 from ingest.errors import ExitCode
 
 
@@ -108,15 +109,11 @@ class Report:
     def conclusion(self) -> str:
         """Sum up in one line."""
         counts = {outcome: len(self.of(outcome)) for outcome in Outcome}
-        runs = "1 run" if self.runs == 1 else f"{self.runs:,} runs"
-        return f"{runs}: " + ", ".join(f"{_checks(counts[one])} {one}" for one in _present(counts))
+        checks = ", ".join(f"{counted(counts[one], 'check')} {one}" for one in _present(counts))
+        return f"{counted(self.runs, 'run')}: {checks}"
 
 
 def _present(counts: dict[Outcome, int]) -> Iterable[Outcome]:
     return [one for one in (Outcome.BROKEN, Outcome.UNCHECKED, Outcome.PASSED) if counts[one]] or [
         Outcome.PASSED
     ]
-
-
-def _checks(number: int) -> str:
-    return "1 check" if number == 1 else f"{number:,} checks"

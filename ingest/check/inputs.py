@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ingest.display import display
+from ingest.display import display, place_in
 from ingest.errors import UsageError
 from ingest.query.references import is_number, is_selection, resolve
 from ingest.source.kinds import is_url, shown
@@ -54,7 +54,7 @@ def resolve_runs(connection: duckdb.DuckDBPyConnection, references: Sequence[str
 def not_loaded(summary: ImportSummary) -> list[str]:
     """Say which dumps an import found and did not load."""
     rejected = [
-        f"{display(one.file)}{'' if one.line is None else f':{one.line}'}: rejected: {display(one.message)}"
+        f"{place_in(display(one.file), one.line)}: rejected: {display(one.message)}"
         for one in summary.rejects
     ]
     return rejected + [f"{display(name)}: still being written" for name in summary.unfinished_sets]

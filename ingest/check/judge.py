@@ -13,7 +13,7 @@ from ingest.check.findings import Cause, Finding, Outcome
 from ingest.check.measure import Measured, missed_donations
 from ingest.check.rows import find_rows
 from ingest.check.rules import Donation, Figure, Growth, Limit, NoRows, Padding, Rule
-from ingest.query.cells import human_bytes
+from ingest.query.cells import human_bytes, signed_bytes
 
 if TYPE_CHECKING:
     import duckdb
@@ -110,7 +110,7 @@ class Judge:
             return
         allowed = earlier + max(int(earlier * rule.percent // 100), rule.bytes - 1, 0)
         if not rule.is_broken(earlier, now):
-            change = f"changed by {_signed(now - earlier)}" if now != earlier else "is as before"
+            change = f"changed by {signed_bytes(now - earlier)}" if now != earlier else "is as before"
             yield _of(
                 rule,
                 Outcome.PASSED,
@@ -211,10 +211,6 @@ def _more_than(rule: Rule, allows: str) -> str:
 
 def _share(change: int, before: int) -> str:
     return f" ({change * 100 / before:.1f} %)" if before else ""
-
-
-def _signed(change: int) -> str:
-    return ("+" if change > 0 else "") + human_bytes(change)
 
 
 def _plain(percent: Decimal) -> str:

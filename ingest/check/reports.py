@@ -10,7 +10,8 @@ from typing import Final
 from xml.etree import ElementTree
 
 from ingest.check.findings import Finding, Outcome, Report
-from ingest.query.cells import human_bytes
+from ingest.display import place_in
+from ingest.query.cells import human_bytes, signed_bytes
 from ingest.version import VERSION
 
 _ANNOTATIONS: Final = 10
@@ -45,10 +46,8 @@ def _markdown(report: Report) -> str:
         lines += ["| --- | --- | --- | --- | --- | ---: | ---: |"]
     for finding in caused:
         for cause in finding.causes:
-            growth = "" if cause.growth_bytes is None else _signed(cause.growth_bytes)
-            source = (
-                "" if cause.file is None else cause.file + ("" if cause.line is None else f":{cause.line}")
-            )
+            growth = "" if cause.growth_bytes is None else signed_bytes(cause.growth_bytes)
+            source = "" if cause.file is None else place_in(cause.file, cause.line)
             value = cause.value if cause.number == 1 else f"{cause.value} and {cause.number - 1:,} alike"
             cells = (finding.module or "", finding.rule, value, source, cause.op_name or "")
             sizes = (human_bytes(cause.bytes) if cause.bytes else "", growth)
@@ -58,10 +57,6 @@ def _markdown(report: Report) -> str:
         lines += ["", f"<details><summary>{len(passed):,} passed</summary>", ""]
         lines += [*(f"- {_literal(finding.sentence)}" for finding in passed), "", "</details>"]
     return "\n".join(lines) + "\n"
-
-
-def _signed(change: int) -> str:
-    return ("+" if change > 0 else "") + human_bytes(change)
 
 
 def _literal(text: str) -> str:

@@ -14,6 +14,7 @@ from ingest.cli.interrupts import reading
 from ingest.cli.references import SIDE
 from ingest.cli.streams import abandon_stdout, echo, flush_stdout, say
 from ingest.cli.terminal import ANY_DATABASE_OPTION, FOLLOW_OPTION, JOBS_OPTION, format_option
+from ingest.display import counted
 from ingest.errors import UsageError
 
 if TYPE_CHECKING:
@@ -179,8 +180,7 @@ def _update(gate: Gate) -> int:
 
     baseline = measure_baseline(gate, reading=reading)
     _write(as_json(baseline), gate.baseline, gate.database)
-    number = len(baseline.entries)
-    say(f"{'1 module' if number == 1 else f'{number:,} modules'} -> {gate.baseline}")
+    say(f"{counted(len(baseline.entries), 'module')} -> {gate.baseline}")
     return 0
 
 

@@ -17,6 +17,7 @@ from ingest.cli.terminal import (
     format_option,
     top_option,
 )
+from ingest.display import place_in
 from ingest.errors import ExitCode
 
 
@@ -90,6 +91,6 @@ def _say_rejects(event: object) -> None:
 
     match event:
         case SetRejected(file, line, _, message):
-            say(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
+            say(f"rejected: {place_in(file, line)}: {message}")
         case Unfinished(dump):
             say(f"unfinished: {dump}: still being written; left out")

@@ -11,6 +11,7 @@ import click
 from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import ANY_DATABASE_OPTION, WAIT_OPTION, label_option, say_waiting
+from ingest.display import counted
 from ingest.query.cells import escape, human_bytes
 
 if TYPE_CHECKING:
@@ -91,14 +92,8 @@ def forget(
         say("nothing was deleted; add --yes to delete")
 
 
-def _rejects(number: int) -> str:
-    if not number:
-        return ""
-    return f" and {number:,} {'reject' if number == 1 else 'rejects'}"
-
-
 def _counted(plan: Forgotten) -> str:
-    text = f"{plan.runs:,} {'run' if plan.runs == 1 else 'runs'} ({human_bytes(plan.file_bytes)} of dumps"
+    text = f"{counted(plan.runs, 'run')} ({human_bytes(plan.file_bytes)} of dumps"
     if plan.first and plan.last:
         text += f", loaded {plan.first:%Y-%m-%d} to {plan.last:%Y-%m-%d}"
-    return text + ")" + _rejects(plan.rejects)
+    return text + ")" + (f" and {counted(plan.rejects, 'reject')}" if plan.rejects else "")

@@ -11,6 +11,7 @@ import click
 from ingest.cli.answer import Output, output_options
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import ANY_DATABASE_OPTION, top_option
+from ingest.display import counted
 
 if TYPE_CHECKING:
     from ingest.pipeline.history import HistoryEntry
@@ -69,8 +70,7 @@ def _summary(entries: list[HistoryEntry]) -> str:
         return "no import yet"
     lines = [f"last good import: {_ago(good)}" if good else "no import has gone well"]
     if good and good.rejected:
-        dumps = "1 dump" if good.rejected == 1 else f"{good.rejected:,} dumps"
-        lines[0] += f", {dumps} rejected; xbuf rejects lists why"
+        lines[0] += f", {counted(good.rejected, 'dump')} rejected; xbuf rejects lists why"
     if bad:
         waiting = f", {bad.waiting:,} dumps wait for the next load" if bad.waiting else ""
         lines.append(f"last that did not: {_ago(bad)}, {bad.status}{waiting}")

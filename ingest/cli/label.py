@@ -7,6 +7,7 @@ import click
 from ingest.cli.references import RUN, all_runs
 from ingest.cli.streams import echo
 from ingest.cli.terminal import ANY_DATABASE_OPTION, LABEL, WAIT_OPTION, say_waiting
+from ingest.display import counted
 from ingest.errors import UsageError
 
 
@@ -39,5 +40,4 @@ def label(words: tuple[str, ...], remove: tuple[str, ...], database: str, wait: 
         raise UsageError("say which label to put on (KEY=VALUE) or to take off (--remove KEY)")
     runs = all_runs(database, references)
     changed = label_runs(database, runs, labels, remove, wait_seconds=wait, on_wait=say_waiting)
-    labelled = f"{len(runs):,} {'run' if len(runs) == 1 else 'runs'}"
-    echo(f"{labelled}, {changed:,} {'label' if changed == 1 else 'labels'} changed")
+    echo(f"{counted(len(runs), 'run')}, {counted(changed, 'label')} changed")

@@ -246,7 +246,7 @@ def _command(saved: SavedQuery) -> click.Command:
         metavar, text = _NARROWING_HELP[parameter.name] if narrowing else (None, _help(parameter))
         params.append(
             click.Option(
-                [f"--{parameter.name.replace('_', '-')}", parameter.name],
+                [parameter.option, parameter.name],
                 type=_Text(parameter),
                 multiple=narrowing and parameter.name != "module",
                 metavar=metavar,

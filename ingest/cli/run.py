@@ -11,11 +11,10 @@ from ingest.cli.interrupts import reading
 from ingest.cli.streams import say
 from ingest.cli.terminal import DATABASE_OPTION, WAIT_OPTION, label_option, top_option
 from ingest.cli.words import Words
+from ingest.display import counted
 from ingest.errors import XbufError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ingest.launch.program import Ended
     from ingest.launch.session import Outcome, Place
     from ingest.pipeline.summary import ImportSummary
@@ -138,7 +137,7 @@ def _report(outcome: Outcome, database: str, top: int | None) -> None:
             " (JAX_ENABLE_COMPILATION_CACHE=false turns JAX's off), or sets XLA_FLAGS itself"
         )
     if outcome.runs:
-        say(f"{_counted(outcome.runs)} in {database}, the largest:")
+        say(f"{counted(len(outcome.runs), 'module')} in {database}, the largest:")
         with reading(database) as connection:
             overview = read_overview(connection, outcome.runs, top, advise=True)
         for line in overview_text(overview, terminal_width(), os.getcwd()):
@@ -148,7 +147,3 @@ def _report(outcome: Outcome, database: str, top: int | None) -> None:
         say(f"xbuf show {run}{where} shows more, xbuf advise {run}{where} what would lower its peak")
     if outcome.kept is not None and (outcome.found or outcome.failure):
         say(f"the dumps are in {outcome.kept}")
-
-
-def _counted(runs: Sequence[int]) -> str:
-    return "1 module" if len(runs) == 1 else f"{len(runs):,} modules"

@@ -10,6 +10,7 @@ from ingest.cli.answer import Output, answer, output_options
 from ingest.cli.interrupts import reading
 from ingest.cli.streams import echo, say
 from ingest.cli.terminal import ANY_DATABASE_OPTION, top_option
+from ingest.display import place_in
 
 
 @click.command()
@@ -58,7 +59,7 @@ def _print_rejects(database: str, top: int) -> None:
         rows = list(run_query(connection, query, bind(query, {"top": None})).rows())
     shown = rows[:top] if top else rows
     for file, line, message, *_ in shown:
-        echo(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+        echo(f"{place_in(file, line)}: {message}")
     if not rows:
         say("nothing was rejected, or all of it has been loaded since")
     if len(rows) > len(shown):

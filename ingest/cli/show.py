@@ -86,9 +86,9 @@ def show(
 
 def _rows(table: Listed) -> list[dict[str, Any]]:
     from ingest.query.cells import json_value
+    from ingest.query.result import named_rows
 
-    names = [column.name for column in table.columns]
-    return [dict(zip(names, map(json_value, row), strict=True)) for row in table.cells]
+    return [{name: json_value(cell) for name, cell in row.items()} for row in named_rows(table)]
 
 
 def _glance_json(glance: Glance) -> dict[str, Any]:

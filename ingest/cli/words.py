@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ingest.cli.streams import say
+from ingest.display import place_in
 from ingest.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Words:
 
         match event:
             case SetRejected(file, line, _, message):
-                self._rest.append(f"rejected: {file if line is None else f'{file}:{line}'}: {message}")
+                self._rest.append(f"rejected: {place_in(file, line)}: {message}")
             case StagedApart(dumps, message):
                 self._rest.append(
                     f"warning: xbuf failed on {dumps:,} dumps together and took each by itself, which is slow"

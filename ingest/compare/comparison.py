@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from ingest.database.scope import narrowed
 from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
+from ingest.query.result import named_rows
 from ingest.query.run import bind, run_query
 
 if TYPE_CHECKING:
@@ -232,10 +233,8 @@ def _changes(
     connection: duckdb.DuckDBPyConnection, sides: dict[str, str]
 ) -> dict[tuple[int, int], list[Change]]:
     query = shipped().load("diff")
-    names = [column.name for column in query.columns]
     found: dict[tuple[int, int], list[Change]] = defaultdict(list)
-    for row in run_query(connection, query, bind(query, dict(sides))).rows():
-        cells = dict(zip(names, row, strict=True))
+    for cells in named_rows(run_query(connection, query, bind(query, dict(sides)))):
         pair = cells.pop("before_run_id"), cells.pop("after_run_id")
         del cells["module"]
         found[pair].append(Change(**cells))

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ingest.display import display
+from ingest.display import display, place_in
 
 _SOURCE: Final = re.compile(r"(.+?)(?::(\d+))?(?: \(\w+\))?")
 """As source_text() writes it."""
@@ -18,8 +18,7 @@ def named(
 ) -> str:
     """Name buffers that were folded into one: fusion.18 and 3 alike of train.py:52 (jvp()/dot, f32[8])."""
     others = "" if number == 1 else f" and {number - 1:,} alike"
-    at_line = "" if line is None else f":{line}"
-    at = "" if file is None else f" of {file}{at_line}"
+    at = "" if file is None else f" of {place_in(file, line)}"
     about = ", ".join(text for text in (op_name, shape) if text)
     return f"{value}{others}{at}" + (f" ({about})" if about else "")
 

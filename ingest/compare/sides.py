@@ -25,7 +25,7 @@ from ingest.lake.reading import open_to_read
 from ingest.pipeline.importer import import_dumps
 from ingest.query.references import FORMS, is_selection, resolve
 from ingest.source.kinds import is_lake, is_url, shown
-from ingest.sql import literal
+from ingest.sql import literal, one_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -147,7 +147,7 @@ def open_together(
         sources: dict[int, Source] = {}
         if not all(isinstance(side, Dumps) for side in sides):
             with open_(database) as connection:
-                [(greatest,)] = connection.execute("SELECT coalesce(max(run_id), 0) FROM runs").fetchall()
+                greatest = one_number(connection, "SELECT max(run_id) FROM runs")
                 for number, side in enumerate(sides):
                     if not isinstance(side, Dumps):
                         sources[number] = Source(database, side(connection))

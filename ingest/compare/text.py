@@ -10,14 +10,10 @@ from dataclasses import asdict
 
 from ingest.compare.comparison import Change, Comparison, Figure, Pair, Run
 from ingest.compare.names import named, source_place
-from ingest.query.cells import code_span, display_width, escape, human_bytes
+from ingest.display import counted
+from ingest.query.cells import code_span, display_width, escape, human_bytes, signed_bytes
 
 _NARROW = 60
-
-
-def signed(size: int) -> str:
-    """Write a change of bytes with its sign: +1.50 MiB."""
-    return f"+{human_bytes(size)}" if size > 0 else human_bytes(size)
 
 
 def percent(figure: Figure) -> str:
@@ -83,7 +79,7 @@ def as_text(comparison: Comparison, *, width: int = 80, top: int | None = None) 
         yield _alike(alike, width)
     for side, runs in (("before", comparison.only_before), ("after", comparison.only_after)):
         for run in runs:
-            yield _cut(
+            yield _middle(
                 f"only {side}: run {run.run_id} {escape(_module(run))} {escape(_near(run.place))}", width
             )
 
@@ -94,14 +90,14 @@ def _module(run: Run) -> str:
 
 def _alike(pairs: Sequence[Pair], width: int) -> str:
     names = ", ".join(sorted({escape(pair.after.module) for pair in pairs}))
-    return _cut(f"equal: {len(pairs)} {'module' if len(pairs) == 1 else 'modules'} ({names})", width)
+    return _middle(f"equal: {counted(len(pairs), 'module')} ({names})", width)
 
 
 def _pair(pair: Pair, width: int, top: int | None) -> Iterator[str]:
-    yield _cut(escape(_module(pair.after)), width)
+    yield _middle(escape(_module(pair.after)), width)
     for side, run in (("before", pair.before), ("after", pair.after)):
         labels = f" {escape(' '.join(run.labels))}" if run.labels else ""
-        yield _cut(f"  {side:<6}  run {run.run_id}{labels} {escape(_near(run.place))}", width)
+        yield _middle(f"  {side:<6}  run {run.run_id}{labels} {escape(_near(run.place))}", width)
     yield ""
     yield from _figures(pair)
     yield ""
@@ -110,7 +106,7 @@ def _pair(pair: Pair, width: int, top: int | None) -> Iterator[str]:
     for change in shown:
         yield from _row(change, width)
     if rest := pair.changes[len(shown) :]:
-        yield f"{_sum(rest):>12}  in {_smaller(rest)} (--top shows more)"
+        yield f"{_sum(rest):>12}  in {counted(len(rest), 'smaller row')} (--top shows more)"
 
 
 def _figures(pair: Pair) -> Iterator[str]:
@@ -118,9 +114,9 @@ def _figures(pair: Pair) -> Iterator[str]:
     rows = [
         (
             figure.name if figure.part == "memory" else f"{figure.part} {escape(figure.name)}",
-            _size(figure.before_bytes),
-            _size(figure.after_bytes),
-            "" if figure.change_bytes is None or not figure.differs else signed(figure.change_bytes),
+            human_bytes(figure.before_bytes),
+            human_bytes(figure.after_bytes),
+            "" if figure.change_bytes is None or not figure.differs else signed_bytes(figure.change_bytes),
             percent(figure) if figure.differs else "",
         )
         for figure in shown
@@ -134,7 +130,7 @@ def _figures(pair: Pair) -> Iterator[str]:
 def _row(change: Change, width: int) -> Iterator[str]:
     times = f" x{change.buffers}" if change.buffers > 1 else ""
     sure = "" if change.confidence == "same" else f" ({change.confidence})"
-    head = f"{signed(change.change_bytes):>12}  {change.change}{times}  "
+    head = f"{signed_bytes(change.change_bytes):>12}  {change.change}{times}  "
     room = width - len(head) - len(sure)
     yield f"{head}{_middle(escape(what(change)), room)}{sure}"
     about = f"{escape(shapes(change))}"
@@ -165,9 +161,9 @@ def as_markdown(comparison: Comparison, *, top: int | None = None) -> Iterator[s
         for figure in pair.figures:
             if figure.part == "memory" or figure.differs:
                 name = figure.name if figure.part == "memory" else f"{figure.part} {figure.name}"
-                change = "-" if figure.change_bytes is None else signed(figure.change_bytes)
+                change = "-" if figure.change_bytes is None else signed_bytes(figure.change_bytes)
                 share = f" ({percent(figure)})" if figure.differs and percent(figure) else ""
-                sizes = f"{_size(figure.before_bytes)} | {_size(figure.after_bytes)}"
+                sizes = f"{human_bytes(figure.before_bytes)} | {human_bytes(figure.after_bytes)}"
                 yield f"| {_md(name)} | {sizes} | {change}{share} |"
         yield ""
         if pair.changes:
@@ -177,9 +173,10 @@ def as_markdown(comparison: Comparison, *, top: int | None = None) -> Iterator[s
             for row in shown:
                 times = f" x{row.buffers}" if row.buffers > 1 else ""
                 texts = " | ".join(map(code_span, (what(row), shapes(row), row.source or "")))
-                yield f"| {signed(row.change_bytes)} | {row.change}{times} | {texts} | {row.confidence} |"
+                changed = f"{signed_bytes(row.change_bytes)} | {row.change}{times}"
+                yield f"| {changed} | {texts} | {row.confidence} |"
             if rest := pair.changes[len(shown) :]:
-                yield f"| {_sum(rest)} | {_smaller(rest)} | | | | |"
+                yield f"| {_sum(rest)} | {counted(len(rest), 'smaller row')} | | | | |"
             yield ""
     alike = [pair for pair in comparison.pairs if not pair.differs]
     if alike:
@@ -218,21 +215,13 @@ def _json_pair(pair: Pair) -> dict[str, object]:
     }
 
 
-def _smaller(rows: Sequence[Change]) -> str:
-    return "1 smaller row" if len(rows) == 1 else f"{len(rows)} smaller rows"
-
-
 def _sum(rows: Sequence[Change]) -> str:
-    return signed(sum(row.change_bytes for row in rows))
+    return signed_bytes(sum(row.change_bytes for row in rows))
 
 
 def _dimensions(shape: str) -> str:
     head, brace, _ = shape.partition("{")
     return shape if shape.startswith("(") or not brace else head
-
-
-def _size(size: int | None) -> str:
-    return "-" if size is None else human_bytes(size)
 
 
 def _md(text: str) -> str:
@@ -246,10 +235,6 @@ def _near(place: str) -> str:
     """Write a path from the working directory on, where it lies below it."""
     here = os.getcwd().rstrip("/") + "/"
     return place.removeprefix(here)
-
-
-def _cut(text: str, width: int) -> str:
-    return _middle(text, width)
 
 
 def _middle(text: str, room: int) -> str:

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape as xml
 
 from ingest.errors import UsageError
 from ingest.query.catalog import did_you_mean
-from ingest.query.cells import escape, human_bytes
+from ingest.query.cells import escape, human_bytes, signed_bytes
 
 if TYPE_CHECKING:
     import duckdb
@@ -93,7 +93,7 @@ def as_text(points: Sequence[Point], title: str) -> list[str]:
     greatest = max(point.peak_bytes for point in points) or 1
     lines = [f"{title:<{wide}}  {'run':>6}  {'peak':>10}  {'change':>11}"]
     for number, point in enumerate(points):
-        change = "" if not point.change_bytes else _signed(point.change_bytes)
+        change = "" if not point.change_bytes else signed_bytes(point.change_bytes)
         bar = "#" * round(20 * point.peak_bytes / greatest)
         lines.append(
             f"{escape(point.at):<{wide}}  {point.run_id:>6}  {human_bytes(point.peak_bytes):>10}"
@@ -152,7 +152,7 @@ def as_svg(points: Sequence[Point], heading: str) -> str:
                 f'<text x="{x:.1f}" y="{floor + 16}" text-anchor="middle">{xml(escape(point.at))}</text>'
             )
         if number == marked:
-            text = xml(_signed(point.change_bytes or 0))
+            text = xml(signed_bytes(point.change_bytes or 0))
             parts.append(f'<text x="{x:.1f}" y="{y - 8:.1f}" text-anchor="end" fill="{color}">{text}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
@@ -160,7 +160,3 @@ def as_svg(points: Sequence[Point], heading: str) -> str:
 def _version(text: str) -> list[tuple[int, int, str]]:
     """Order 0.9.1 before 0.10.2: numbers as numbers, before words."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in _NUMBER.split(text) if part]
-
-
-def _signed(size: int) -> str:
-    return f"+{human_bytes(size)}" if size > 0 else human_bytes(size)

@@ -21,13 +21,13 @@ import duckdb
 
 from ingest.database import revision
 from ingest.database.creation import make_database
-from ingest.database.file import CONFIG, Config
+from ingest.database.file import Config
 from ingest.database.refusals import explain
 from ingest.database.revision import Schema, State, inspect, unready
-from ingest.database.spill import spill_directory, spill_root
+from ingest.database.spill import spilling
 from ingest.errors import DatabaseError, DatabaseLocked, NotADatabase
 from ingest.source.kinds import is_lake, without_secrets
-from ingest.sql import quoted
+from ingest.sql import one_number, quoted
 
 _SEALED: Final[Config] = {
     "enable_external_access": False,
@@ -230,7 +230,9 @@ def status(path: _Path, *, wait_seconds: float = 0.0) -> DatabaseStatus:
                 " AND schema_name = 'main' AND NOT internal AND table_name <> 'alembic_version' ORDER BY ALL"
             ).fetchall()
         ]
-        tables = tuple(TableRows(name, _count(connection, name)) for name in names)
+        tables = tuple(
+            TableRows(name, one_number(connection, f"SELECT count(*) FROM {quoted(name)}")) for name in names
+        )
         tag = connection.execute(
             "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = current_database()"
         ).fetchone()
@@ -258,13 +260,7 @@ def _open(
         check_links(path)
     # Made absolute, a path such as sqlite:x or s3://x is a file name like any other.
     target = os.path.abspath(path)
-    try:
-        config = {**CONFIG, **settings, "temp_directory": spill_directory(path)}
-    except OSError as error:
-        raise DatabaseError(
-            f"{spill_root()}: no directory can be made for what DuckDB cannot keep in memory"
-            f" ({error.strerror}); name another folder with TMPDIR"
-        ) from error
+    config = {**settings, **spilling(path)}
     connection = _attempt(path, deadline, lambda: duckdb.connect(target, read_only=read_only, config=config))
     try:
         # In a notebook DuckDB prints a bar to stdout for what takes longer than two seconds. The pragma also
@@ -309,11 +305,6 @@ def _bring_to_head(path: str, schema: Schema, deadline: float) -> None:
     from ingest.database.migrate import apply_migrations  # 340 ms, with Alembic
 
     _attempt(path, deadline, lambda: apply_migrations(os.path.abspath(path)))
-
-
-def _count(connection: duckdb.DuckDBPyConnection, table: str) -> int:
-    row = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()
-    return int(row[0]) if row else 0
 
 
 def _missing(path: str) -> DatabaseError:

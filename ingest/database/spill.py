@@ -20,6 +20,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
+from ingest.database.file import CONFIG, Config
+from ingest.errors import DatabaseError
+
 _PREFIX: Final = "xbuf-spill-"
 _own: dict[int, str] = {}
 """The spill directory of this process, by its id: a forked one makes its own."""
@@ -56,6 +59,21 @@ def spill_directory(database: str) -> str:
     with suppress(FileExistsError):
         os.mkdir(place, 0o700)
     return place
+
+
+def spilling(database: str) -> Config:
+    """Return the configuration of a connection that spills where this process spills what is of a database.
+
+    Raises:
+        DatabaseError: no directory can be made.
+    """
+    try:
+        return {**CONFIG, "temp_directory": spill_directory(database)}
+    except OSError as error:
+        raise DatabaseError(
+            f"{spill_root()}: no directory can be made for what DuckDB cannot keep in memory"
+            f" ({error.strerror}); name another folder with TMPDIR"
+        ) from error
 
 
 def remove_own() -> None:

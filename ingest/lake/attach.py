@@ -28,7 +28,7 @@ from ingest.lake.snapshot import Snapshot
 from ingest.lake.store import Lake
 from ingest.lake.views import place_of, view_of
 from ingest.query.install import install_in_new
-from ingest.sql import literal
+from ingest.sql import literal, one_number
 from ingest.version import VERSION
 
 _NOTE: Final = Table(
@@ -120,8 +120,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, root: str, 
         ]
     statements += [*commented(TABLES["saved_queries"]), created(_NOTE), *commented(_NOTE)]
     connection.execute(";".join(statements))
-    row = connection.execute("SELECT count(*) FROM runs").fetchone()
-    runs = int(row[0]) if row else 0
+    runs = one_number(connection, "SELECT count(*) FROM runs")
     now = datetime.now(UTC).replace(tzinfo=None).isoformat(" ")
     facts = ", ".join(literal(fact) for fact in (lake.root, now, runs, snapshot.count, VERSION))
     connection.execute(f"INSERT INTO {ATTACHED} VALUES ({facts}); COMMIT; CHECKPOINT")

@@ -23,6 +23,7 @@ from ingest.lake.failures import failure_of
 from ingest.lake.files import DataFile, attach, files_with, read_files, removal_of, unnested, write_file
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, add_once, change_in_turn, is_done
+from ingest.sql import one_number
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -130,7 +131,7 @@ def _new_runs(
     elif new:
         mine = f"SELECT * FROM batch_runs WHERE run_id IN ({_numbers(number for number, _ in new)})"
         added.append(write_file(connection, lake, "runs", batch.number, mine, scratch))
-    without = without_runs(connection, lake, "runs", table, gone, batch.number, scratch)
+    without = without_runs(connection, lake, table, gone, batch.number, scratch)
     return Change(
         [*(file.added() for file in added if file is not None), *without.added], without.removed, batch.number
     )
@@ -149,7 +150,7 @@ def match_in_lake(
         files: table with run_id, role, content_sha256.
     """
     attach(connection, lake, "runs", table)
-    attach(connection, lake, "run_files", lake.table("run_files"))
+    attach(connection, lake, "run_files")
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE given_runs AS SELECT run_id AS number, dump_dir, stem FROM {runs}"
     )
@@ -163,19 +164,18 @@ def match_in_lake(
 def without_runs(
     connection: duckdb.DuckDBPyConnection,
     lake: Lake,
-    name: str,
     table: DeltaTable,
     gone: Collection[int],
     number: int | None,
     scratch: Path,
 ) -> Change:
-    """Return the change that takes the rows of some runs out of a table: their files are written anew."""
+    """Return the change that takes some runs out of `runs`, opened: their files are written anew."""
     paths = files_with(table, gone) if gone else []
     if not paths:
         return Change()
-    source = read_files(lake, name, paths, scratch)
+    source = read_files(lake, "runs", paths, scratch)
     kept = f"SELECT * FROM {source} WHERE run_id NOT IN ({_numbers(gone)})"
-    file = write_file(connection, lake, name, number, kept, scratch)
+    file = write_file(connection, lake, "runs", number, kept, scratch)
     return Change([] if file is None else [file.added()], removal_of(table, paths))
 
 
@@ -214,12 +214,9 @@ def _add_import(lake: Lake, batch: Batch, connection: duckdb.DuckDBPyConnection,
     table = lake.table("imports")
     if is_done(lake, table, "imports", batch.number):
         return
-    attach(connection, lake, "runs", lake.table("runs"))
-    row = connection.execute(
-        "SELECT count(*) FROM runs WHERE import_id = $1", [batch.import_row["import_id"]]
-    ).fetchone()
-    assert row is not None
-    done = {**batch.import_row, "loaded": int(row[0])}
+    attach(connection, lake, "runs")
+    mine = "SELECT count(*) FROM runs WHERE import_id = $1"
+    done = {**batch.import_row, "loaded": one_number(connection, mine, [batch.import_row["import_id"]])}
     if done.get("found") is not None:
         done["unchanged"] = done["found"] - done["loaded"] - done["rejected"] - done["unfinished"]
     query = unnested("imports", [done])

@@ -17,8 +17,9 @@ from ingest.lake.batch import open_batches
 from ingest.lake.commit import complete_all, working
 from ingest.lake.create import open_imports
 from ingest.lake.durable import sync_log
-from ingest.lake.files import attach, listed, read_files, removal_of, write_file
+from ingest.lake.files import attach, read_files, removal_of, write_file
 from ingest.lake.layout import COUNTS, LAKE_TABLES, RUNS_A_BATCH, TABLES_OF_RUNS
+from ingest.lake.snapshot import LakeFile, listed
 from ingest.lake.store import Lake, in_words
 from ingest.lake.transactions import Change, change_in_turn
 
@@ -74,20 +75,24 @@ def compact_lake(lake: Lake) -> Compacted:
             sync_log(lake, name, table.version())
             after += listed(table)
     return Compacted(
-        len(before), len(after), sum(size for _, size in before), sum(size for _, size in after), dropped
+        len(before),
+        len(after),
+        sum(file.size for file in before),
+        sum(file.size for file in after),
+        dropped,
     )
 
 
 def _rewrite(
-    lake: Lake, name: str, group: Sequence[_File], connection: duckdb.DuckDBPyConnection, folder: Path
+    lake: Lake, name: str, group: Sequence[LakeFile], connection: duckdb.DuckDBPyConnection, folder: Path
 ) -> int:
     """Write files anew as one; return how many rows were dropped."""
-    paths = [file.path for file in group]
-    rows_before = rows_after = sum(file.rows for file in group)
+    paths = [file.name for file in group]
+    rows_before = rows_after = sum(file.rows or 0 for file in group)
 
     def work_out(table: DeltaTable) -> Change | None:
         nonlocal rows_after
-        if not {path for path, _ in listed(table)}.issuperset(paths):
+        if not {file.name for file in listed(table)}.issuperset(paths):
             return None  # another process has written one of them anew
         _note_runs(connection, lake, name)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -102,44 +107,24 @@ def _rewrite(
     return rows_before - rows_after
 
 
-def _groups(connection: duckdb.DuckDBPyConnection, lake: Lake, name: str) -> list[list[_File]]:
+def _groups(connection: duckdb.DuckDBPyConnection, lake: Lake, name: str) -> list[list[LakeFile]]:
     """Return the files that are to be one, in the order of their runs."""
     table = lake.table(name)
     target = CHANGED_FILE_BYTES if name in _CHANGED else FILE_BYTES
-    files = _files(table)
+    files = sorted(listed(table), key=lambda file: (file.least or 0, file.name))
     _note_runs(connection, lake, name)
     small = [file for file in files if file.size < target * _SMALL]
-    groups: list[list[_File]] = [[]]
+    groups: list[list[LakeFile]] = [[]]
     for file in small:
         if groups[-1] and sum(one.size for one in groups[-1]) + file.size > target:
             groups.append([])
         groups[-1].append(file)
     alone = {group[0] for group in groups if len(group) == 1} | (set(files) - set(small))
-    useless = _with_useless_rows(connection, table, name, {file.path for file in alone})
+    useless = _with_useless_rows(connection, table, name, {file.name for file in alone})
     return [
         *(group for group in groups if len(group) > 1),
-        *([file] for file in sorted(alone) if file.path in useless),
+        *([file] for file in sorted(alone) if file.name in useless),
     ]
-
-
-class _File(NamedTuple):
-    first_run: int
-    path: str
-    size: int
-    rows: int
-
-
-def _files(table: DeltaTable) -> list[_File]:
-    actions = table.get_add_actions(flatten=True)
-    names = actions.schema.names
-
-    def column(name: str) -> list[int]:
-        if name not in names:
-            return [0] * actions.num_rows
-        return [value or 0 for value in actions.column(name).to_pylist()]
-
-    paths: list[str] = actions.column("path").to_pylist()
-    return sorted(map(_File, column("min.run_id"), paths, column("size_bytes"), column("num_records")))
 
 
 def _note_runs(connection: duckdb.DuckDBPyConnection, lake: Lake, name: str) -> None:
@@ -149,7 +134,7 @@ def _note_runs(connection: duckdb.DuckDBPyConnection, lake: Lake, name: str) -> 
         connection.execute(
             f"CREATE OR REPLACE TEMP TABLE under_way AS SELECT unnest([{numbers}]::BIGINT[]) AS number"
         )
-        attach(connection, lake, "runs", lake.table("runs"))
+        attach(connection, lake, "runs")
 
 
 def _with_useless_rows(

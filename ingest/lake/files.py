@@ -20,9 +20,9 @@ from ingest.database.tables import TABLES, types_of
 from ingest.lake.durable import sync_file
 from ingest.lake.failures import SCHEME
 from ingest.lake.layout import as_in_file, as_in_lake
-from ingest.lake.snapshot import Snapshot, files_of
+from ingest.lake.snapshot import Snapshot, files_of, listed
 from ingest.lake.store import Lake, in_words
-from ingest.sql import literal, no_rows, parquet
+from ingest.sql import literal, no_rows, one_number, parquet
 
 if TYPE_CHECKING:
     import duckdb
@@ -121,25 +121,23 @@ def removal_of(table: DeltaTable, paths: Iterable[str]) -> list[RemoveAction]:
     """Return the actions that make files of a table count no more."""
     from deltalake.transaction import RemoveAction
 
-    sizes = dict(listed(table))
+    sizes = {file.name: file.size for file in listed(table)}
     now = time.time_ns() // 1_000_000
     return [RemoveAction(path, True, now, sizes[path], {}) for path in paths]
 
 
 def attach(
-    connection: duckdb.DuckDBPyConnection, lake: Lake, name: str, table: DeltaTable, view: str | None = None
+    connection: duckdb.DuckDBPyConnection, lake: Lake, name: str, table: DeltaTable | None = None
 ) -> None:
-    """Make a view of a table as it is at the version that is open, with the types of a file.
+    """Make a view of a table, of its name and with the types of a file.
 
     Args:
         connection: gets the view.
         lake: where the table is.
-        name: of the table, and of the view where that has no other name.
-        table: opened.
-        view: name of the view.
+        name: of the table.
+        table: opened at the version that is wanted; None for the newest.
     """
-    view = view or name
-    of_table = files_of(lake, name, table)
+    of_table = files_of(lake, name, table or lake.table(name))
     names = [file.name for file in of_table.files]
     if not names:
         source = f"({no_rows(as_in_lake(name))})"
@@ -151,7 +149,7 @@ def attach(
         root = f"{SCHEME}{next(_ATTACHED)}://at"
         connection.register_filesystem(StoredFiles(Snapshot(lake, {name: of_table}), root))
         source = parquet((f"{root}/{name}/{file}" for file in names), _BY_NAME)
-    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{view}" AS SELECT {as_in_file(name)} FROM {source}')
+    connection.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {as_in_file(name)} FROM {source}')
 
 
 def read_files(lake: Lake, table: str, paths: Sequence[str], scratch: Path | None = None) -> str:
@@ -182,16 +180,13 @@ def read_files(lake: Lake, table: str, paths: Sequence[str], scratch: Path | Non
 
 def files_with(table: DeltaTable, runs: Iterable[int]) -> list[str]:
     """Return the files of a table that may have rows of some runs, by their statistics."""
-    actions = table.get_add_actions(flatten=True)
-    names = actions.schema.names
-    if "min.run_id" not in names:
-        return actions.column("path").to_pylist() if actions.num_rows and runs else []
-    least, greatest = (actions.column(f"{which}.run_id").to_pylist() for which in ("min", "max"))
     wanted = sorted(runs)
     return [
-        path
-        for path, low, high in zip(actions.column("path").to_pylist(), least, greatest, strict=True)
-        if low is None or bisect_left(wanted, low) < bisect_right(wanted, high)
+        file.name
+        for file in listed(table)
+        if file.least is None
+        or file.greatest is None
+        or bisect_left(wanted, file.least) < bisect_right(wanted, file.greatest)
     ]
 
 
@@ -199,13 +194,6 @@ def unnested(table: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Return a query that gives rows of a table; columns that a row lacks are NULL."""
     given, type_ = literal(json.dumps(list(rows))), literal(json.dumps([types_of(table)]))
     return f"SELECT one.* FROM (SELECT unnest(from_json({given}, {type_})) AS one)"
-
-
-def listed(table: DeltaTable) -> list[tuple[str, int]]:
-    """Return name and size of each file that counts."""
-    actions = table.get_add_actions(flatten=True)
-    paths, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
-    return list(zip(paths, sizes, strict=True))
 
 
 def _as_stored(connection: duckdb.DuckDBPyConnection, table: str, query: str) -> str:
@@ -233,11 +221,8 @@ def _stats(
     for name, type_ in as_in_lake(table).items():
         found = columns.get(f'"{name}"')
         if found is None:  # a list: DuckDB counts its elements
-            row = connection.execute(
-                f'SELECT count(*) - count("{name}") FROM read_parquet({literal(place)})'
-            ).fetchone()
-            assert row is not None
-            nulls[name] = int(row[0])
+            without = f'SELECT count(*) - count("{name}") FROM read_parquet({literal(place)})'
+            nulls[name] = one_number(connection, without)
             continue
         nulls[name] = int(found["null_count"])
         if type_ == "BIGINT" and "min" in found:

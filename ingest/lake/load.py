@@ -13,7 +13,7 @@ from ingest.lake.files import DataFile, attach, unnested, write_file
 from ingest.lake.layout import RUNS_A_BATCH
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
-from ingest.sql import no_rows, parquet
+from ingest.sql import no_rows, one_number, parquet
 from ingest.staging.parts import files_of
 
 if TYPE_CHECKING:
@@ -140,8 +140,6 @@ def _write_runs(
 
 def _visible(lake: Lake, first: int) -> int:
     with working(lake) as (connection, _):
-        attach(connection, lake, "runs", lake.table("runs"))
-        row = connection.execute(
-            "SELECT count(*) FROM runs WHERE run_id >= $1 AND run_id < $1 + $2", [first, RUNS_A_BATCH]
-        ).fetchone()
-    return int(row[0]) if row else 0
+        attach(connection, lake, "runs")
+        visible = "SELECT count(*) FROM runs WHERE run_id >= $1 AND run_id < $1 + $2"
+        return one_number(connection, visible, [first, RUNS_A_BATCH])

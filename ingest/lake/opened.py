@@ -12,11 +12,9 @@ from typing import Final
 import duckdb
 
 from ingest.database.ddl import created
-from ingest.database.file import CONFIG
 from ingest.database.refusals import explain
-from ingest.database.spill import spill_directory, spill_root
+from ingest.database.spill import spilling
 from ingest.database.tables import TABLES
-from ingest.errors import DatabaseError
 from ingest.lake.failures import SCHEME, failure_of
 from ingest.lake.snapshot import Snapshot, read_snapshot
 from ingest.lake.store import Lake
@@ -45,7 +43,7 @@ def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duc
         DatabaseError: it is older than this xbuf, or the store is away or refuses.
     """
     snapshot = look_up(lake, may_fork=may_fork)
-    connection = _in_memory(lake)
+    connection = duckdb.connect(config=spilling(lake.root))
     try:
         connection.execute(f"PRAGMA disable_progress_bar; SET disabled_optimizers = {literal(_DISABLED)}")
         if lake.is_local:
@@ -79,16 +77,6 @@ def look_up(lake: Lake, *, may_fork: bool = True) -> Snapshot:
 
 def _read(lake: Lake) -> Iterator[Snapshot]:
     yield read_snapshot(lake)
-
-
-def _in_memory(lake: Lake) -> duckdb.DuckDBPyConnection:
-    try:
-        return duckdb.connect(config={**CONFIG, "temp_directory": spill_directory(lake.root)})
-    except OSError as error:
-        raise DatabaseError(
-            f"{spill_root()}: no directory can be made for what DuckDB cannot keep in memory"
-            f" ({error.strerror}); name another folder with TMPDIR"
-        ) from error
 
 
 def _seal(connection: duckdb.DuckDBPyConnection, root: str) -> None:

@@ -44,11 +44,13 @@ class LakeFile(NamedTuple):
     Attributes:
         name: within the table's folder.
         size: bytes.
+        rows: how many it has; None where that is not known.
         least, greatest: bounds of its run_id; None where they are not known.
     """
 
     name: str
     size: int
+    rows: int | None
     least: int | None
     greatest: int | None
 
@@ -125,20 +127,9 @@ def files_of(lake: Lake, name: str, table: DeltaTable) -> TableFiles:
         schema = json.loads(table.schema().to_json())
         fields = {field["name"]: _named(field["type"]) for field in schema["fields"]}
         is_plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
+        files = listed(table)
         actions = table.get_add_actions(flatten=True)
         names = actions.schema.names
-        files = tuple(
-            starmap(
-                LakeFile,
-                zip(
-                    *(
-                        actions.column(column).to_pylist() if column in names else [None] * actions.num_rows
-                        for column in ("path", "size_bytes", "min.run_id", "max.run_id")
-                    ),
-                    strict=True,
-                ),
-            )
-        )
         # A file has the columns whose NULLs its statistics count.
         lacking = {
             column: actions.column(f"null_count.{column}").null_count
@@ -158,6 +149,17 @@ def files_of(lake: Lake, name: str, table: DeltaTable) -> TableFiles:
     absent = frozenset(column for column, count in lacking.items() if count == len(files))
     is_mixed = any(lacking[column] for column in wanted.keys() - absent)
     return TableFiles(tuple(sorted(files, key=lambda file: file.least or 0)), absent, is_mixed)
+
+
+def listed(table: DeltaTable) -> list[LakeFile]:
+    """Return the files of a table that count, at the version that is open."""
+    actions = table.get_add_actions(flatten=True)
+    names = actions.schema.names
+    columns = (
+        actions.column(column).to_pylist() if column in names else [None] * actions.num_rows
+        for column in ("path", "size_bytes", "num_records", "min.run_id", "max.run_id")
+    )
+    return list(starmap(LakeFile, zip(*columns, strict=True)))
 
 
 def _look_up(lake: Lake, name: str) -> TableFiles:

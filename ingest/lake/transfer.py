@@ -25,7 +25,7 @@ from ingest.lake.layout import LAKE_TABLES, RUNS_A_BATCH
 from ingest.lake.opened import open_lake
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
-from ingest.sql import literal
+from ingest.sql import literal, one_number
 from ingest.version import VERSION
 
 _CHILDREN: Final = ("run_labels", *RUN_TABLES)
@@ -76,7 +76,10 @@ def export_lake(lake: Lake, path: str) -> Exported:
                 new = os.path.join(scratch, os.path.basename(place))
                 create_at_head(new, queries_of=VERSION)
                 connection.execute(f"ATTACH {literal(new)} AS file; BEGIN")
-                rows = {name: _copy(connection, name) for name in LAKE_TABLES}
+                rows = {
+                    name: one_number(connection, f'INSERT INTO file."{name}" BY NAME FROM main."{name}"')
+                    for name in LAKE_TABLES
+                }
                 connection.execute("COMMIT; CHECKPOINT file; DETACH file")
                 sync(new)
                 os.rename(new, place)
@@ -111,8 +114,7 @@ def import_database(path: str, lake: Lake, *, on_batch: Callable[[int, int], Non
                 "SELECT number FROM matched_runs WHERE NOT is_held ORDER BY number"
             ).fetchall()
         ]
-        row = connection.execute("SELECT count(*) FROM matched_runs").fetchone()
-        known = int(row[0]) - len(new) if row else 0
+        known = one_number(connection, "SELECT count(*) FROM matched_runs") - len(new)
         imports = _number_imports(connection, lake)
         steps = [new[start : start + RUNS_A_BATCH] for start in range(0, len(new), RUNS_A_BATCH)]
         if imports and not steps:
@@ -126,15 +128,9 @@ def import_database(path: str, lake: Lake, *, on_batch: Callable[[int, int], Non
     return Imported(len(new), known, imports, len(steps))
 
 
-def _copy(connection: duckdb.DuckDBPyConnection, name: str) -> int:
-    """Insert a table of the lake into that of the file; return its rows."""
-    row = connection.execute(f'INSERT INTO file."{name}" BY NAME FROM main."{name}"').fetchone()
-    return int(row[0]) if row else 0
-
-
 def _number_imports(connection: duckdb.DuckDBPyConnection, lake: Lake) -> int:
     """Make `import_map` (old, new, is_new) of all imports of the file; return how many the lake lacks."""
-    attach(connection, lake, "imports", lake.table("imports"))
+    attach(connection, lake, "imports")
     pairs = connection.execute(
         "SELECT f.import_id, max(l.import_id) FROM file.imports AS f"
         " LEFT JOIN imports AS l USING (import_uuid) GROUP BY f.import_id ORDER BY f.import_id"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ingest.database.tables import types_of
 from ingest.lake.commit import without_runs, working
-from ingest.lake.files import attach, files_with, listed, read_files, removal_of, unnested, write_file
+from ingest.lake.files import attach, files_with, read_files, removal_of, unnested, write_file
+from ingest.lake.snapshot import listed
 from ingest.lake.store import Lake
 from ingest.lake.transactions import Change, change_in_turn, take_number
-from ingest.sql import no_rows
+from ingest.sql import no_rows, one_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -40,11 +41,11 @@ def put_labels(lake: Lake, labels: Mapping[tuple[int, str], str | None]) -> int:
 
     def query(connection: duckdb.DuckDBPyConnection, stored: str) -> str | None:
         nonlocal changed
-        row = connection.execute(
+        changed = one_number(
+            connection,
             f"SELECT count(*) FROM ({given}) AS g LEFT JOIN {stored} AS s USING (run_id, key)"
-            " WHERE g.value IS DISTINCT FROM s.value"
-        ).fetchone()
-        changed = int(row[0]) if row else 0
+            " WHERE g.value IS DISTINCT FROM s.value",
+        )
         return (
             f"FROM {stored} ANTI JOIN ({given}) USING (run_id, key)"
             f" UNION ALL BY NAME FROM ({given}) WHERE value IS NOT NULL"
@@ -72,9 +73,9 @@ def delete_runs(lake: Lake, choose: Callable[[duckdb.DuckDBPyConnection], Collec
         def work_out(table: DeltaTable) -> Change | None:
             attach(connection, lake, "runs", table)
             for name in ("imports", "rejects", "run_files", "run_labels"):
-                attach(connection, lake, name, lake.table(name))
+                attach(connection, lake, name)
             gone = choose(connection)
-            return without_runs(connection, lake, "runs", table, gone, None, scratch) if gone else None
+            return without_runs(connection, lake, table, gone, None, scratch) if gone else None
 
         change_in_turn(lake, "runs", work_out)
 
@@ -94,17 +95,16 @@ def delete_rejects(lake: Lake, condition: str, values: Mapping[str, Any]) -> Non
 
         def work_out(table: DeltaTable) -> Change | None:
             attach(connection, lake, "rejects", table)
-            attach(connection, lake, "imports", lake.table("imports"))
+            attach(connection, lake, "imports")
             connection.execute(
                 f"CREATE OR REPLACE TEMP TABLE kept AS FROM rejects WHERE NOT coalesce({condition}, false)",
                 dict(values),
             )
-            row = connection.execute("SELECT (SELECT count(*) FROM rejects) - count(*) FROM kept").fetchone()
-            if not (row and row[0]):
+            if not one_number(connection, "SELECT (SELECT count(*) FROM rejects) - count(*) FROM kept"):
                 return None
             file = write_file(connection, lake, "rejects", None, "FROM kept", scratch)
-            paths = [path for path, _ in listed(table)]
-            return Change([] if file is None else [file.added()], removal_of(table, paths))
+            names = [one.name for one in listed(table)]
+            return Change([] if file is None else [file.added()], removal_of(table, names))
 
         change_in_turn(lake, "rejects", work_out)
 
@@ -162,7 +162,7 @@ def add_imports(
             return None if file is None else Change([file.added()])
 
         change_in_turn(lake, "imports", work_out)
-        attach(connection, lake, "imports", lake.table("imports"))
+        attach(connection, lake, "imports")
         mine = connection.execute("SELECT import_uuid, import_id FROM imports WHERE import_id >= $1", [first])
         of_uuid = {str(uuid): int(number) for uuid, number in mine.fetchall()}
         rejected = [

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ingest.lake.batch import open_batches, read_batch
 from ingest.lake.commit import complete_all, working
 from ingest.lake.create import missing_fields, open_imports
-from ingest.lake.files import attach, listed
+from ingest.lake.files import attach
 from ingest.lake.layout import BATCHES, LAKE_TABLES
+from ingest.lake.snapshot import listed
 from ingest.lake.store import Lake
+from ingest.sql import one_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -74,7 +76,7 @@ def _table(lake: Lake, name: str) -> Iterator[Finding]:
         columns = ", ".join(sorted(field.name for field in lacking))
         yield Finding("trouble", name, f"lacks the columns {columns}; bring it up to date: xbuf lake upgrade")
     there = lake.sizes(name)
-    named = dict(listed(table))
+    named = {file.name: file.size for file in listed(table)}
     for path, size in named.items():
         if path not in there:
             yield Finding(
@@ -90,12 +92,10 @@ def _table(lake: Lake, name: str) -> Iterator[Finding]:
 def _runs(lake: Lake, connection: duckdb.DuckDBPyConnection) -> Iterator[Finding]:
     """Look for runs that are there twice, or have no files."""
     for name in ("runs", "run_files"):
-        attach(connection, lake, name, lake.table(name))
-    twice = connection.execute(
-        "SELECT count(*) FROM (SELECT run_id FROM runs GROUP BY run_id HAVING count(*) > 1)"
-    ).fetchone()
-    if twice and twice[0]:
-        yield Finding("trouble", "runs", f"{twice[0]} run numbers are there more than once")
-    bare = connection.execute("SELECT count(*) FROM runs ANTI JOIN run_files USING (run_id)").fetchone()
-    if bare and bare[0]:
-        yield Finding("trouble", "run_files", f"{bare[0]} runs have no files")
+        attach(connection, lake, name)
+    if twice := one_number(
+        connection, "SELECT count(*) FROM (SELECT run_id FROM runs GROUP BY run_id HAVING count(*) > 1)"
+    ):
+        yield Finding("trouble", "runs", f"{twice} run numbers are there more than once")
+    if bare := one_number(connection, "SELECT count(*) FROM runs ANTI JOIN run_files USING (run_id)"):
+        yield Finding("trouble", "run_files", f"{bare} runs have no files")

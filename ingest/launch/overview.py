@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ingest.display import counted
 from ingest.query.cells import human_bytes
 from ingest.query.formats import write_text
-from ingest.query.result import Listed, ResultColumn
+from ingest.query.result import Listed, ResultColumn, named_rows
 from ingest.report.advice import Step, read_advice
 from ingest.report.glance import read_sources
 
@@ -125,7 +126,7 @@ def overview_text(overview: Overview, width: int | None, directory: str) -> list
     if written.left_out:
         lines.append(f"no room for: {', '.join(written.left_out)}")
     if more := overview.modules - len(overview.largest):
-        lines.append(f"and {more:,} smaller module{'' if more == 1 else 's'}")
+        lines.append(f"and {counted(more, 'smaller module')}")
     first = next((one for one in overview.largest if one.owner), None)
     if first is not None and first.owner is not None:
         lines.append(_sentence(first, first.owner, directory))
@@ -160,9 +161,7 @@ def _sentence(one: Compiled, owner: Owner, directory: str) -> str:
 
 def _owner(connection: duckdb.DuckDBPyConnection, run: int) -> Owner | None:
     by, sources = read_sources(connection, run, 2)
-    names = [column.name for column in sources.columns]
-    for place, cells in enumerate(sources.cells):
-        row = dict(zip(names, cells, strict=True))
+    for place, row in enumerate(named_rows(sources)):
         name = row.get("owner") or row.get("opcode")
         if name is not None:
             largest = row.get("largest"), row.get("largest_bytes")

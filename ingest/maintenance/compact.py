@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import duckdb
 
 from ingest.database.connect import open_database
-from ingest.database.file import BLOCK_BYTES, CONFIG, STORAGE_VERSION
+from ingest.database.file import BLOCK_BYTES, STORAGE_VERSION
 from ingest.database.import_lock import OnWait
 from ingest.database.refusals import explain
-from ingest.database.spill import spill_directory
+from ingest.database.spill import spilling
 from ingest.database.writer import read_locked, replace_database
 from ingest.errors import DatabaseError
 from ingest.maintenance.exclusive import exclusive
@@ -55,7 +55,7 @@ def compact_database(
 
 
 def _copy(old: str, new: str) -> None:
-    with duckdb.connect(config={**CONFIG, "temp_directory": spill_directory(new)}) as connection:
+    with duckdb.connect(config=spilling(new)) as connection:
         connection.execute("SET enable_progress_bar = false")  # as in open_database
         connection.execute(f"ATTACH {literal(old)} AS old (READ_ONLY)")
         options = f"STORAGE_VERSION '{STORAGE_VERSION}', BLOCK_SIZE {BLOCK_BYTES}"

@@ -18,7 +18,7 @@ import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
 
@@ -34,6 +34,7 @@ from ingest.maintenance.exclusive import change_database
 from ingest.maintenance.export_check import check_file, check_rows
 from ingest.pipeline.load import delete_runs
 from ingest.query.install import install_queries
+from ingest.sql import one_number, transaction
 from ingest.version import VERSION
 
 _MANIFEST: Final = "xbuf-export.json"
@@ -125,9 +126,8 @@ def import_export(
         open_database(database, wait_seconds=wait_seconds).close()
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
         connection = writer.connection
-        connection.begin()
-        restored = _restore(connection, {table: glob.escape(_file(directory, table)) for table in tables})
-        connection.commit()
+        with transaction(connection):
+            restored = _restore(connection, {table: glob.escape(_file(directory, table)) for table in tables})
         install_queries(connection, VERSION)
     return restored
 
@@ -234,7 +234,7 @@ def _restore(connection: duckdb.DuckDBPyConnection, files: dict[str, str]) -> Re
     delete_runs(connection, "SELECT new FROM run_map JOIN runs ON runs.run_id = new WHERE is_new")
     rows = sum(_insert(connection, table, file) for table, file in files.items())
     runs, known, imports = (
-        _count(connection, f"SELECT count(*) FROM {name} WHERE is_new = {is_new}")
+        one_number(connection, f"SELECT count(*) FROM {name} WHERE is_new = {is_new}")
         for name, is_new in (("run_map", True), ("run_map", False), ("import_map", True))
     )
     for name in ("run_map", "import_map", "matched_runs", "matched_imports"):
@@ -281,14 +281,9 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, file: str) -> int
         joins += " JOIN import_map AS i ON i.old = p.import_id"
         if table != "runs":
             conditions.append("i.is_new")
-    return _count(
+    return one_number(
         connection,
         f'INSERT INTO "{table}" BY NAME SELECT {selected} FROM {_FILE} AS p{joins}'
         f" WHERE {' AND '.join(conditions)}",
         {"file": file},
     )
-
-
-def _count(connection: duckdb.DuckDBPyConnection, query: str, values: dict[str, Any] | None = None) -> int:
-    row = connection.execute(query, values or {}).fetchone()
-    return int(row[0]) if row else 0

@@ -14,8 +14,7 @@ from typing import Final
 
 import duckdb
 
-from ingest.database.file import CONFIG
-from ingest.database.spill import spill_directory
+from ingest.database.spill import spilling
 from ingest.database.tables import RUN_TABLES, TABLES, types_of
 from ingest.errors import UsageError
 from ingest.maintenance.doctor import ROW_CHECKS
@@ -64,8 +63,7 @@ def check_rows(directory: str, files: Mapping[str, str]) -> None:
     Raises:
         UsageError: one of them is not what an export holds; nothing was taken in.
     """
-    config = {**CONFIG, "temp_directory": spill_directory(directory)}
-    with duckdb.connect(config=config) as connection:
+    with duckdb.connect(config=spilling(directory)) as connection:
         connection.execute("PRAGMA disable_progress_bar")
         try:
             for table in TABLES:

@@ -16,6 +16,7 @@ from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.load import delete_runs
 from ingest.source.address import place_of
 from ingest.source.kinds import is_archive, is_lake, is_url
+from ingest.sql import one_number, transaction
 
 if TYPE_CHECKING:
     import duckdb
@@ -115,15 +116,15 @@ def forget_runs(
         return _forget_in_lake(database, where, values)
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
         connection = writer.connection
-        connection.begin()
-        plan = _plan(connection, where, values)
-        connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT run_id FROM runs AS r WHERE {where}", values
-        )
-        delete_runs(connection, "FROM forgotten")
-        if rejects := _rejects(values):
-            connection.execute(f"DELETE FROM rejects WHERE {rejects}", values)
-        connection.commit()
+        with transaction(connection):
+            plan = _plan(connection, where, values)
+            connection.execute(
+                f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT run_id FROM runs AS r WHERE {where}",
+                values,
+            )
+            delete_runs(connection, "FROM forgotten")
+            if rejects := _rejects(values):
+                connection.execute(f"DELETE FROM rejects WHERE {rejects}", values)
     return plan
 
 
@@ -200,12 +201,11 @@ def _is_in_archive(directory: str) -> bool:
 
 
 def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, Any]) -> Forgotten:
-    row = connection.execute(
+    [(runs, size, first, last)] = connection.execute(
         "SELECT count(*), coalesce(sum(file_bytes), 0), min(ingested_at), max(ingested_at)"
         f" FROM runs AS r WHERE {where}",
         values,
-    ).fetchone()
-    assert row is not None
+    ).fetchall()
     files = connection.execute(
         "SELECT dump_dir, stem, file_name FROM runs AS r JOIN run_files AS f USING (run_id)"
         f" WHERE f.role = 'primary' AND {where} ORDER BY run_id",
@@ -214,13 +214,12 @@ def _plan(connection: duckdb.DuckDBPyConnection, where: str, values: dict[str, A
     is_in_archive = cache(_is_in_archive)
     rejects = 0
     if condition := _rejects(values):
-        found = connection.execute(f"SELECT count(*) FROM rejects WHERE {condition}", values).fetchone()
-        rejects = int(found[0]) if found else 0
+        rejects = one_number(connection, f"SELECT count(*) FROM rejects WHERE {condition}", values)
     return Forgotten(
-        int(row[0]),
-        int(row[1]),
-        row[2],
-        row[3],
+        runs,
+        int(size),
+        first,
+        last,
         tuple(os.path.join(directory, stem) for directory, stem, _ in files[:_SHOWN]),
         sum(
             os.path.exists(os.path.join(directory, name)) or is_in_archive(directory)

@@ -8,6 +8,7 @@ from ingest.database.import_lock import OnWait
 from ingest.maintenance.exclusive import change_database
 from ingest.pipeline.labels import put_labels
 from ingest.source.kinds import is_lake
+from ingest.sql import one_number, transaction
 
 
 def label_runs(
@@ -36,18 +37,19 @@ def label_runs(
     wanted = {(run, key, value) for run in runs for key, value in dict(labels).items()}
     with change_database(database, wait_seconds=wait_seconds, on_wait=on_wait) as writer:
         connection = writer.connection
-        connection.begin()
-        there = connection.execute(
-            "SELECT run_id, key, value FROM run_labels WHERE run_id IN (SELECT unnest($1))", [list(runs)]
-        )
-        missing = wanted - set(there.fetchall())
-        put_labels(connection, missing)
-        gone = connection.execute(
-            "DELETE FROM run_labels WHERE run_id IN (SELECT unnest($runs)) AND key IN (SELECT unnest($keys))",
-            {"runs": list(runs), "keys": list(removed)},
-        ).fetchone()
-        connection.commit()
-    return len(missing) + (int(gone[0]) if gone else 0)
+        with transaction(connection):
+            there = connection.execute(
+                "SELECT run_id, key, value FROM run_labels WHERE run_id IN (SELECT unnest($1))", [list(runs)]
+            )
+            missing = wanted - set(there.fetchall())
+            put_labels(connection, missing)
+            gone = one_number(
+                connection,
+                "DELETE FROM run_labels"
+                " WHERE run_id IN (SELECT unnest($runs)) AND key IN (SELECT unnest($keys))",
+                {"runs": list(runs), "keys": list(removed)},
+            )
+    return len(missing) + gone
 
 
 def _label_in_lake(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -17,6 +16,7 @@ from ingest.dump.sets import Member
 from ingest.lake.reading import open_to_read
 from ingest.pipeline.journal import ImportRecord, Journal, count_staged, read_folded, read_journals
 from ingest.pipeline.load import load_parts
+from ingest.sql import one_number, transaction
 
 LOAD_ROWS: Final = 4_000_000
 """Rows of one transaction; a transaction of this size commits in a few seconds."""
@@ -71,23 +71,17 @@ def load_journal(
     groups = list(_groups(connection, journal.parts if parts is None else parts))
     import_id = 0
     runs = 0
-    for number, group in enumerate(groups, 1):
-        connection.begin()
-        try:
-            if number == 1:
+    for done, group in enumerate(groups, 1):
+        with transaction(connection):
+            if done == 1:
                 import_id = _find_import(connection, record) or _begin_import(connection, record)
             runs += load_parts(
                 connection, group, import_id, labelling=record.labelling, replace=record.replace
-            ).runs
+            )
             _count_loaded(connection, import_id)
-            if is_whole and number == len(groups):
+            if is_whole and done == len(groups):
                 _end_import(connection, import_id, record)
-            connection.commit()
-        except BaseException:
-            with suppress(duckdb.Error):  # what brought us here may have ended the connection
-                connection.rollback()
-            raise
-        report(number, len(groups))
+        report(done, len(groups))
     return LoadedJournal(import_id, runs)
 
 
@@ -101,8 +95,7 @@ def load_records(connection: duckdb.DuckDBPyConnection, records: Sequence[Import
     if not records:
         return
     given = {record.import_uuid: asdict(record) for record in records}
-    connection.begin()
-    try:
+    with transaction(connection):
         connection.execute(
             "CREATE TEMP TABLE given_imports AS SELECT one.*"
             f" FROM (SELECT unnest(from_json($1, '{_RECORD_TYPE}')) AS one)",
@@ -120,11 +113,6 @@ def load_records(connection: duckdb.DuckDBPyConnection, records: Sequence[Import
             "  FROM given_imports JOIN imports USING (import_uuid))"
         )
         connection.execute("DROP TABLE given_imports")
-        connection.commit()
-    except BaseException:
-        with suppress(duckdb.Error):
-            connection.rollback()
-        raise
 
 
 def close_unfinished_imports(connection: duckdb.DuckDBPyConnection) -> None:
@@ -170,10 +158,9 @@ def _groups(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> list
     rows = 0
     for part in parts:
         files = [f"{part}/{name}" for name in os.listdir(part) if name.endswith(".parquet")]
-        counted = connection.execute(
-            "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($files)", {"files": files}
-        ).fetchone()
-        size = int(counted[0]) if counted else 0
+        size = one_number(
+            connection, "SELECT sum(num_rows)::BIGINT FROM parquet_file_metadata($files)", {"files": files}
+        )
         if groups[-1] and rows + size > LOAD_ROWS:
             groups.append([])
             rows = 0
@@ -182,16 +169,16 @@ def _groups(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> list
     return groups
 
 
-def _find_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int | None:
-    """Return the number of an import whose load was cut off."""
-    row = connection.execute(
-        "SELECT import_id FROM imports WHERE import_uuid = $1", [record.import_uuid]
-    ).fetchone()
-    return int(row[0]) if row else None
+def _find_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int:
+    """Return the number of an import whose load was cut off; 0 for none."""
+    return one_number(
+        connection, "SELECT import_id FROM imports WHERE import_uuid = $1", [record.import_uuid]
+    )
 
 
 def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -> int:
-    row = connection.execute(
+    return one_number(
+        connection,
         "INSERT INTO imports BY NAME SELECT"
         " (SELECT coalesce(max(import_id), 0) + 1 FROM imports) AS import_id,"
         " $started_at::TIMESTAMP AS started_at, 'interrupted' AS status, $version AS tool_version,"
@@ -203,9 +190,7 @@ def _begin_import(connection: duckdb.DuckDBPyConnection, record: ImportRecord) -
             "sources": list(record.sources),
             "uuid": record.import_uuid,
         },
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+    )
 
 
 def _count_loaded(connection: duckdb.DuckDBPyConnection, import_id: int) -> None:

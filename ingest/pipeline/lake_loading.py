@@ -149,7 +149,7 @@ def _load_journal(
 def _find_import(lake: Lake, import_uuid: str) -> tuple[int | None, bool]:
     """Return the number of an import that a load began to record, and whether its row is complete."""
     with working(lake) as (connection, _):
-        attach(connection, lake, "imports", lake.table("imports"))
+        attach(connection, lake, "imports")
         rows = connection.execute(
             "SELECT import_id, finished_at IS NOT NULL FROM imports WHERE import_uuid = $1", [import_uuid]
         ).fetchall()
@@ -194,6 +194,6 @@ def _change(lake: Lake, changes: Changes, labelling: Labelling) -> None:
     if changes.labelled:
         with working(lake) as (connection, _):
             for name in ("runs", "run_labels"):
-                attach(connection, lake, name, lake.table(name))
+                attach(connection, lake, name)
             lacking = lacking_labels(connection, changes.labelled, labelling)
             put_labels(lake, {(run, key): value for run, key, value in lacking})

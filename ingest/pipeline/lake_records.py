@@ -105,7 +105,7 @@ def _open(lake: Lake, *tables: str) -> Iterator[duckdb.DuckDBPyConnection]:
         open_imports(lake)
         connection = connect()
         for name in tables:
-            attach(connection, lake, name, lake.table(name))
+            attach(connection, lake, name)
         yield connection
 
 

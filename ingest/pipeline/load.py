@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ingest.database.identity import match_runs
 from ingest.database.tables import RUN_TABLES, TABLES
 from ingest.pipeline.labels import Labelling, put_labels
+from ingest.sql import one_number
 from ingest.staging.parts import files_of
 
 if TYPE_CHECKING:
@@ -40,15 +40,6 @@ SETTINGS: Final = (
 """Settings of a connection for the time of a load, besides its memory limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What a load put into the database."""
-
-    runs: int
-    rows: int
-    by_table: dict[str, int] = field(default_factory=dict)
-
-
 def load_parts(
     connection: duckdb.DuckDBPyConnection,
     parts: Sequence[str],
@@ -56,7 +47,7 @@ def load_parts(
     *,
     labelling: Labelling | None = None,
     replace: bool = False,
-) -> Loaded:
+) -> int:
     """Load parts within the caller's transaction; the rows of `runs` come last.
 
     A staged run that the database holds already is passed over, so that loading a part twice is harmless; one
@@ -72,9 +63,12 @@ def load_parts(
         import_id: the import that the runs belong to.
         labelling: labels to put on the runs; None for none.
         replace: delete the older runs of the same places.
+
+    Returns:
+        How many runs the load put in.
     """
     if not parts:
-        return Loaded(0, 0)
+        return 0
     for setting in (*SETTINGS, f"memory_limit = '{_memory_limit(connection, parts)}MiB'"):
         connection.execute(f"SET {setting}")
     _match(connection, parts)
@@ -85,32 +79,27 @@ def load_parts(
             "SELECT r.run_id FROM runs AS r JOIN staged_runs AS s USING (dump_dir, stem)"
             " WHERE r.run_id <> s.run_id",
         )
-    by_table: dict[str, int] = {}
     for table in RUN_TABLES:
         files = files_of(parts, table)
         if files:
-            by_table[table] = _count(
-                connection.execute(
-                    f'INSERT INTO "{table}" BY NAME SELECT m.run_id, p.* EXCLUDE (run_no)'
-                    f" FROM {_FILES} AS p JOIN (SELECT run_no, run_id FROM staged_runs) AS m"
-                    " USING (run_no)",
-                    {"files": files},
-                )
+            connection.execute(
+                f'INSERT INTO "{table}" BY NAME SELECT m.run_id, p.* EXCLUDE (run_no)'
+                f" FROM {_FILES} AS p JOIN (SELECT run_no, run_id FROM staged_runs) AS m USING (run_no)",
+                {"files": files},
             )
     if labelling:
         staged = connection.execute("SELECT run_id, dump_dir, stem FROM staged_runs").fetchall()
         put_labels(
             connection, [(run, *one) for run, *place in staged for one in labelling.of(*place).items()]
         )
-    by_table["runs"] = _count(
-        connection.execute(
-            "INSERT INTO runs BY NAME SELECT * EXCLUDE (run_no, completes), $import_id AS import_id,"
-            " now()::TIMESTAMPTZ AT TIME ZONE 'UTC' AS ingested_at FROM staged_runs ORDER BY run_id",
-            {"import_id": import_id},
-        )
+    loaded = one_number(
+        connection,
+        "INSERT INTO runs BY NAME SELECT * EXCLUDE (run_no, completes), $import_id AS import_id,"
+        " now()::TIMESTAMPTZ AT TIME ZONE 'UTC' AS ingested_at FROM staged_runs ORDER BY run_id",
+        {"import_id": import_id},
     )
     connection.execute("DROP TABLE staged_runs")
-    return Loaded(by_table["runs"], sum(by_table.values()), by_table)
+    return loaded
 
 
 def _match(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -> None:
@@ -175,16 +164,12 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection, parts: Sequence[str]) -
         if files := files_of(parts, table):
             sums = ", ".join(f"sum(strlen({column})) AS {column}" for column in columns)
             greatest = ", ".join(f"coalesce(max({column}), 0)" for column in columns)
-            row = connection.execute(
+            of_vector = one_number(
+                connection,
                 f"SELECT greatest({greatest}, 0) FROM (SELECT {sums}"
                 f" FROM (SELECT *, row_number() OVER () AS row FROM {_FILES})"
                 f" GROUP BY row // {_VECTOR_ROWS})",
                 {"files": files},
-            ).fetchone()
-            longest = max(longest, int(row[0]) if row else 0)
+            )
+            longest = max(longest, of_vector)
     return max(MEMORY_MIB, 64 + 2 * (longest >> 20))
-
-
-def _count(cursor: duckdb.DuckDBPyConnection) -> int:
-    row = cursor.fetchone()
-    return int(row[0]) if row else 0

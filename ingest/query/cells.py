@@ -15,8 +15,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
-def human_bytes(size: int) -> str:
-    """Return a size as people read it, in binary units: 5308448 is 5.06 MiB."""
+def human_bytes(size: int | None) -> str:
+    """Return a size as people read it, in binary units: 5308448 is 5.06 MiB; a dash where it is not known."""
+    if size is None:
+        return "-"
     if abs(size) < 1024:
         return f"{size} B"
     value = float(size)
@@ -25,6 +27,11 @@ def human_bytes(size: int) -> str:
         if abs(value) < 1024 or unit == _UNITS[-1]:
             break
     return f"{value:.1f} {unit}" if unit == "KiB" else f"{value:.2f} {unit}"
+
+
+def signed_bytes(change: int) -> str:
+    """Return a change of a size with its sign: +1.50 MiB."""
+    return ("+" if change > 0 else "") + human_bytes(change)
 
 
 def escape(text: str) -> str:

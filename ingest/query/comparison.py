@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from ingest.display import counted
 from ingest.query.header import SavedQuery, Value
 
 if TYPE_CHECKING:
@@ -51,11 +52,7 @@ def describe_comparison(
         if count == 0:
             return f"{sides[side]} matches none of the {row[0]} selected runs; {_SIDE}"
     return (
-        f"compared {_count(before, 'run')} ({sides['before']})"
-        f" with {_count(after, 'run')} ({sides['after']}); "
-        f"{_count(modules, 'module')} with the same name and backend on both sides"
+        f"compared {counted(before, 'run')} ({sides['before']})"
+        f" with {counted(after, 'run')} ({sides['after']}); "
+        f"{counted(modules, 'module')} with the same name and backend on both sides"
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

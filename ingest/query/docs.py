@@ -12,7 +12,7 @@ from ingest.query.catalog import by_topic
 from ingest.query.formats import write_text
 from ingest.query.header import NARROWING, Column, Parameter, SavedQuery, Value
 from ingest.query.install import call
-from ingest.query.run import bind, convert, run_query, why_empty
+from ingest.query.run import bind, given_in, run_query, why_empty
 
 if TYPE_CHECKING:
     import duckdb
@@ -104,13 +104,7 @@ the shipped ones do. Header and statement are checked against each other.
 
 def example_values(query: SavedQuery) -> dict[str, Value]:
     """Return the parameters of the query's example, the others at their defaults."""
-    words = shlex.split(query.example)
-    options = {f"--{parameter.name.replace('_', '-')}": parameter for parameter in query.parameters}
-    given: dict[str, Value] = {
-        options[option].name: convert(options[option], text)
-        for option, text in zip(words[::2], words[1::2], strict=True)
-    }
-    return bind(query, given)
+    return bind(query, given_in(query, shlex.split(query.example)))
 
 
 def reference(connection: duckdb.DuckDBPyConnection, queries: Sequence[SavedQuery]) -> str:

@@ -98,17 +98,17 @@ def _write_table(result: Result, format_: str, out: TextIO, width: int | None, s
     shares = {
         place: [None if row[place] is None else float(row[place]) / 100 for row in taken]
         for place, column in enumerate(columns)
-        if column.unit == "share" and _draws(out)
+        if column.unit == "share" and takes(out, "█▏")
     }
     table = lay_out(columns, cells, width, shares=shares, style=style)
     _write_lines(out, (line + "\n" for line in (*table.caption, *table.lines)))
     return Written(len(cells), table.left_out, table.said, cut)
 
 
-def _draws(out: TextIO) -> bool:
-    """Return whether a stream takes the characters of a bar; one without encoding takes all."""
+def takes(out: TextIO, characters: str) -> bool:
+    """Return whether a stream takes some characters; one without encoding takes all."""
     try:
-        "█▏".encode(getattr(out, "encoding", None) or "utf-8")
+        characters.encode(getattr(out, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return False
     return True

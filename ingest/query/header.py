@@ -88,6 +88,11 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     @property
+    def option(self) -> str:
+        """What it is on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
     def default_sql(self) -> str:
         """The default as a SQL literal."""
         return literal(self.default)

@@ -20,8 +20,8 @@ from ingest.query.bounds import bounded
 from ingest.query.catalog import shipped
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.query.header import TOKEN, Parameter, SavedQuery
-from ingest.query.run import convert
-from ingest.sql import literal
+from ingest.query.run import given_in
+from ingest.sql import literal, transaction
 
 if TYPE_CHECKING:
     import duckdb
@@ -45,25 +45,16 @@ def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> None
     digest = shipped_digest(version)
     if installed_digest(connection) == digest:
         return
-    connection.begin()
-    try:
+    with transaction(connection):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
         taken = _drop_ours(connection)
         connection.execute("DELETE FROM saved_queries")
         _create(connection, version, digest, taken, _run_tables(connection))
-        connection.commit()
-    except BaseException:
-        connection.rollback()
-        raise
 
 
 def call(query: SavedQuery, arguments: Sequence[str] = ()) -> str:
     """Write a call of the query's macro from command-line arguments such as `--top 5`."""
-    options = {f"--{parameter.name.replace('_', '-')}": parameter for parameter in query.parameters}
-    given = [
-        f"{options[option].name} := {literal(convert(options[option], text))}"
-        for option, text in zip(arguments[::2], arguments[1::2], strict=True)
-    ]
+    given = (f"{name} := {literal(value)}" for name, value in given_in(query, arguments).items())
     return f"FROM {query.name}({', '.join(given)});"
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ingest.display import display
+from ingest.display import counted, display
 from ingest.errors import UsageError
 from ingest.query.blocks import create_temporary
 from ingest.query.catalog import did_you_mean
@@ -148,7 +148,7 @@ def _latest(connection: duckdb.DuckDBPyConnection, text: str, back: int) -> tupl
     [known] = _ids(connection, "SELECT count(DISTINCT import_id) FROM runs")
     if 0 < known <= back:
         raise UsageError(
-            f"no run is {text!r}: {known:,} import{'s' * (known > 1)} brought runs; `xbuf imports` lists them"
+            f"no run is {text!r}: {counted(known, 'import')} brought runs; `xbuf imports` lists them"
         )
     return _some(
         connection, text, f"SELECT run_id FROM runs WHERE import_id = ({imports}) ORDER BY 1", back=back

@@ -77,6 +77,24 @@ class Listed:
         ]
         yield pyarrow.RecordBatch.from_arrays(arrays, names)
 
+    def only(self, *names: str) -> Listed:
+        """Return these columns of it, in this order."""
+        places = [[column.name for column in self.columns].index(name) for name in names]
+        return Listed(
+            tuple(self.columns[place] for place in places),
+            [tuple(row[place] for place in places) for row in self.cells],
+        )
+
+    def without(self, *names: str) -> Listed:
+        """Return all columns of it but these."""
+        return self.only(*(column.name for column in self.columns if column.name not in names))
+
+
+def named_rows(result: Result) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a result: cells by the names of their columns."""
+    names = [column.name for column in result.columns]
+    return (dict(zip(names, row, strict=True)) for row in result.rows())
+
 
 _ARROW = {
     "BIGINT": "int64",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ingest.query.comparison import COUNTED, describe_comparison, is_comparison
 from ingest.query.guard import check_reads_only
 from ingest.query.header import TOKEN, Parameter, SavedQuery, Value, placeholders
 from ingest.query.result import Result, ResultColumn
-from ingest.sql import literal
+from ingest.sql import literal, one_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,7 +88,7 @@ def convert(parameter: Parameter, text: str) -> Value:
     """
     if text.lower() == "null" and not parameter.choices:
         return None
-    option = f"--{parameter.name.replace('_', '-')}"
+    option = parameter.option
     if parameter.choices and text not in parameter.choices:
         hint = did_you_mean(text, parameter.choices)
         raise UsageError(f"{option}: {text!r} is none of {', '.join(parameter.choices)}{hint}")
@@ -112,6 +112,15 @@ def convert(parameter: Parameter, text: str) -> Value:
     if parameter.name == "top" and number == 0:
         return None
     return number
+
+
+def given_in(query: SavedQuery, words: Sequence[str]) -> dict[str, Value]:
+    """Read the parameters in words of the command line, such as `--top 5`; raises as `convert`."""
+    options = {parameter.option: parameter for parameter in query.parameters}
+    return {
+        options[option].name: convert(options[option], text)
+        for option, text in zip(words[::2], words[1::2], strict=True)
+    }
 
 
 def bind(query: SavedQuery, given: Mapping[str, Value]) -> dict[str, Value]:
@@ -219,11 +228,10 @@ def run_sql(connection: duckdb.DuckDBPyConnection, sql: str, *, unsafe: bool = F
 
 def why_empty(connection: duckdb.DuckDBPyConnection, query: SavedQuery, values: Mapping[str, Value]) -> str:
     """Say in a sentence why a query has no rows."""
-    total = _count(connection, "SELECT count(*) FROM runs", {})
-    if total == 0:
+    if not one_number(connection, "SELECT count(*) FROM runs"):
         return "the database holds no runs yet; load dumps with `xbuf-ingest DIR`"
     narrowing = _narrowing(values)
-    if _count(connection, f"SELECT count(*) {_SELECTED}", narrowing) == 0:
+    if one_number(connection, f"SELECT count(*) {_SELECTED}", dict(narrowing)) == 0:
         return _no_run(connection, narrowing)
     lacking = count_lacking(connection, query, values)
     if lacking is not None and lacking.runs == lacking.selected:
@@ -273,7 +281,7 @@ def count_rows(
     timer = threading.Timer(_COUNTING, connection.interrupt)
     timer.start()
     try:
-        return _count(connection, f"SELECT count(*) FROM ({query.sql}\n)", values)
+        return one_number(connection, f"SELECT count(*) FROM ({query.sql}\n)", dict(values) or None)
     except duckdb.InterruptException:
         return None
     finally:
@@ -297,11 +305,6 @@ def _no_run(connection: duckdb.DuckDBPyConnection, narrowing: Mapping[str, Value
             "; no run has a label" if not pairs else ""
         )
     return f"no run matches {given}{hint}"
-
-
-def _count(connection: duckdb.DuckDBPyConnection, sql: str, values: Mapping[str, Value]) -> int:
-    row = connection.execute(sql, dict(values) or None).fetchone()
-    return int(row[0]) if row else 0
 
 
 def _open(connection: duckdb.DuckDBPyConnection, sql: str, values: dict[str, Value]) -> _Cursor:

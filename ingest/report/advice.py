@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.query.catalog import shipped
+from ingest.query.result import named_rows
 from ingest.query.run import bind, run_query
 from ingest.report.glance import read_facts
 
@@ -98,10 +99,9 @@ def read_advice(connection: duckdb.DuckDBPyConnection, run: int, top: int | None
     facts = read_facts(connection, run)
     query = shipped().load("savings")
     result = run_query(connection, query, bind(query, {"run": str(run), "top": None, "least": least}))
-    names = [column.name for column in result.columns]
     steps = [
-        Step(**{name: cell for name, cell in zip(names, row, strict=True) if name in Step.__slots__})
-        for row in result.rows()
+        Step(**{name: cell for name, cell in row.items() if name in Step.__slots__})
+        for row in named_rows(result)
     ]
     helpful = [step for step in steps if step.saves_bytes > 0]
     in_vain = [step for step in steps if step.saves_bytes <= 0]

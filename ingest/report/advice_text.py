@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ingest.display import counted
 from ingest.query.cells import code_span, escape, human_bytes
 from ingest.query.style import PLAIN, Style
 from ingest.report.advice import MEANINGS, UNKNOWN
@@ -99,8 +100,7 @@ def _figures(advice: Advice) -> str:
 
 
 def _what(step: Step) -> str:
-    buffers = f"{step.buffers} buffer{'s' * (step.buffers != 1)}"
-    return f"{step.advice}: {step.owner}, {buffers}"
+    return f"{step.advice}: {step.owner}, {counted(step.buffers, 'buffer')}"
 
 
 def _evidence(step: Step) -> str:
@@ -116,7 +116,7 @@ def _largest(step: Step) -> str:
 
 def _in_vain(advice: Advice) -> str:
     most = max(step.spare_bytes for step in advice.in_vain)
-    steps = f"{len(advice.in_vain)} step{'s' * (len(advice.in_vain) != 1)}"
+    steps = counted(len(advice.in_vain), "step")
     return f"In vain: {steps} would spare up to {human_bytes(most)} at the peak, but another slot is as full."
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ingest.errors import UsageError
@@ -68,16 +68,12 @@ def read_buffer(connection: duckdb.DuckDBPyConnection, run: int, value: str) -> 
     # In brackets a character stands for itself.
     glob = "".join(f"[{char}]" if char in "*?[" else char for char in facts["value"])
     uses = ask(connection, "users_of", run=str(run), value=glob, top=_USES)
-    names = [column.name for column in uses.columns]
-    shown = [names.index(name) for name in ("user", "operand_number", "operand_index", "time", "user_opcode")]
-    read = [
-        tuple(row[place] for place in shown) for row in uses.cells if row[names.index("user")] is not None
-    ]
+    uses = uses.only("user", "operand_number", "operand_index", "time", "user_opcode")
     stacks = read_stacks(connection, run, 1, facts["value_id"])
     return BufferPage(
         facts,
         Listed(_SHARING, sharing),
-        Listed(tuple(uses.columns[place] for place in shown), read),
+        replace(uses, cells=[row for row in uses.cells if row[0] is not None]),
         stacks[0].where if stacks else None,
     )
 

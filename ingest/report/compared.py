@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
+from ingest.query.result import named_rows
 from ingest.query.run import bind, run_query
 from ingest.report.data import statement
 
@@ -97,9 +98,7 @@ def longest_rise(numbers: Sequence[int]) -> list[int]:
 def _read_changes(connection: duckdb.DuckDBPyConnection, before: int, after: int) -> list[Change]:
     query = shipped().load("diff")
     result = run_query(connection, query, bind(query, {"before": str(before), "after": str(after)}))
-    names = [column.name for column in result.columns]
-    rows = (dict(zip(names, row, strict=True)) for row in result.rows())
-    changes = [_change(row) for row in rows]
+    changes = [_change(row) for row in named_rows(result)]
     shown, rest = changes[:CHANGES_SHOWN], changes[CHANGES_SHOWN:]
     if rest:
         sums = [sum(getattr(change, name) for change in rest) for name in _SUMMED]

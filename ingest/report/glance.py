@@ -9,7 +9,7 @@ from ingest.errors import UsageError
 from ingest.query.blocks import execute_with_blocks
 from ingest.query.catalog import shipped
 from ingest.query.cells import human_bytes
-from ingest.query.result import Listed, ResultColumn
+from ingest.query.result import Listed, ResultColumn, named_rows
 from ingest.query.run import bind, run_query
 from ingest.report.data import statement
 
@@ -142,8 +142,7 @@ def read_sources(connection: duckdb.DuckDBPyConnection, run: int, top: int | Non
     """Add up the peak by source line; where the dump names none by scope, else by opcode."""
     for by in ("line", "scope"):
         found = ask(connection, "memory_by_source", run=str(run), top=top, by=by)
-        owner = [column.name for column in found.columns].index("owner")
-        if any(row[owner] is not None for row in found.cells):
+        if any(row["owner"] is not None for row in named_rows(found)):
             return by, found
     return "opcode", ask(connection, "memory_by_opcode", run=str(run), top=top)
 
@@ -155,8 +154,7 @@ def _findings(connection: duckdb.DuckDBPyConnection, run: int, facts: dict[str, 
 
     def weigh(name: str, column: str, text: str, options: str = "", **given: Value) -> None:
         rows = ask(connection, name, run=str(run), top=None, **given)
-        place = [one.name for one in rows.columns].index(column)
-        sizes = [row[place] for row in rows.cells if row[place]]
+        sizes = [row[column] for row in named_rows(rows) if row[column]]
         if peak and sum(sizes) >= _WORTH * peak:
             what = text.format(n=len(sizes), size=human_bytes(sum(sizes)))
             found.append(Finding(what, f"xbuf query {name} --run {run}{options}"))
@@ -169,12 +167,9 @@ def _findings(connection: duckdb.DuckDBPyConnection, run: int, facts: dict[str, 
     weigh("fragmentation", "unused_least_bytes", "{size} of the arenas are free when these are fullest")
     weigh("in_place", "size_bytes", "{n} updates or copies need a second buffer, {size} in all",
           " --verdict copied", verdict="copied")  # fmt: skip
-    agreement = ask(connection, "agreement", run=str(run), top=None)
-    names = [column.name for column in agreement.columns]
-    for row in agreement.cells:
-        told = dict(zip(names, row, strict=True))
-        if told["peak_agrees"] is False and (told["understated_percent"] or 0) >= 100 * _WORTH:
-            text = f"the peak that the dump prints is {told['understated_percent']:.1f}% too low"
+    for row in named_rows(ask(connection, "agreement", run=str(run), top=None)):
+        if row["peak_agrees"] is False and (row["understated_percent"] or 0) >= 100 * _WORTH:
+            text = f"the peak that the dump prints is {row['understated_percent']:.1f}% too low"
             found.append(Finding(text, f"xbuf query agreement --run {run}"))
     found += [Finding(text, None) for text in facts["notices"]]
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
-from ingest.display import display
+from ingest.display import display, place_in
 from ingest.query.catalog import shipped
 from ingest.query.cells import human_bytes
 from ingest.query.header import Value
@@ -107,20 +107,20 @@ def _figures(figures: Figures) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and note of each figure; one that is not known is a dash."""
     instruction = figures.peak_instruction
     at = "" if figures.peak_time is None else f"at slot {figures.peak_time:,}"
-    yield "live peak", _size(figures.peak_bytes), at + (f", {display(instruction)}" if instruction else "")
-    yield "resident peak", _size(figures.resident_peak_bytes), "XProf's peak heap"
-    yield "total", _size(figures.total_bytes), "all allocations"
+    yield (
+        "live peak",
+        human_bytes(figures.peak_bytes),
+        at + (f", {display(instruction)}" if instruction else ""),
+    )
+    yield "resident peak", human_bytes(figures.resident_peak_bytes), "XProf's peak heap"
+    yield "total", human_bytes(figures.total_bytes), "all allocations"
     if figures.arena_bytes and figures.unused_bytes is not None:
         share = 100 * figures.unused_bytes / figures.arena_bytes
-        note = f"{_size(figures.unused_bytes)} of {_size(figures.arena_bytes)} of arenas"
+        note = f"{human_bytes(figures.unused_bytes)} of {human_bytes(figures.arena_bytes)} of arenas"
         yield "fragmentation", f"{share:.1f} %", note
     if figures.padding_bytes and figures.peak_bytes:
         share = 100 * figures.padding_bytes / figures.peak_bytes
-        yield "padding", _size(figures.padding_bytes), f"{share:.1f} % of the peak"
-
-
-def _size(size: int | None) -> str:
-    return "-" if size is None else human_bytes(size)
+        yield "padding", human_bytes(figures.padding_bytes), f"{share:.1f} % of the peak"
 
 
 def _static(run: RunDetails) -> str:
@@ -137,8 +137,8 @@ def _advice(advice: Advice, letter: str) -> str:
         none = "No step that was looked for lowers it by itself."
         return f'<section class="advice">{title}<p class="hint">{none}</p></section>'
     rows = "".join(
-        f'<tr><td class="number">{_size(step.saves_bytes)} ({step.percent:.1f} %)</td>'
-        f'<td class="number">{escape(step.lowers)} {_size(step.after_bytes)}</td>'
+        f'<tr><td class="number">{human_bytes(step.saves_bytes)} ({step.percent:.1f} %)</td>'
+        f'<td class="number">{escape(step.lowers)} {human_bytes(step.after_bytes)}</td>'
         f'<td title="{escape(MEANINGS[step.advice])}">{escape(step.advice)}</td>'
         + "".join(
             f'<td class="text" title="{text}">{text}</td>'
@@ -162,17 +162,13 @@ def _notices(run: RunDetails) -> str:
         return ""
     items = "".join(
         f"<li><b>{escape(notice.kind)}</b> {escape(display(notice.message))}"
-        f' <span class="hint">{escape(display(_place(notice.file, notice.line)))}</span></li>'
+        f' <span class="hint">{escape(display(place_in(notice.file or "", notice.line)))}</span></li>'
         for notice in run.notices[:_NOTICES]
     )
     if (more := len(run.notices) - _NOTICES) > 0:
         items += f"<li>and {more:,} more: FROM notices WHERE run_id = {run.picture.figures.run_id}</li>"
     title = f"{len(run.notices):,} notices of run {run.picture.figures.run_id}"
     return f"<details><summary>{title}</summary><ul>{items}</ul></details>"
-
-
-def _place(file: str | None, line: int | None) -> str:
-    return (file or "") + ("" if line is None else f":{line}")
 
 
 def _statements(runs: Sequence[RunDetails]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from ingest.query.cells import escape, shown
-from ingest.query.formats import write_text
+from ingest.query.cells import escape, human_bytes
+from ingest.query.formats import takes, write_text
 from ingest.query.style import PLAIN, Style
 from ingest.report.curve import BLOCKS, Curve, sparkline
 
@@ -52,13 +51,15 @@ class Page:
         for key, label, meaning in FIGURES:
             if key == "peak_bytes" and facts["peak_time"] is not None:
                 meaning += f", at slot {facts['peak_time']} of {facts['schedule_length']}"
-            figure = _shown_bytes(facts[key])
+            figure = human_bytes(facts[key])
             self._line(f"{label:<{_LABEL}}  {figure:>10}  {self._style.faint(meaning)}")
-        if self._draws() and (line := sparkline(curve, max((self._width or 100) - _LABEL - 2, 10))):
+        if takes(self._out, BLOCKS) and (
+            line := sparkline(curve, max((self._width or 100) - _LABEL - 2, 10))
+        ):
             self._line(f"{'live bytes':<{_LABEL}}  {self._style.bar(line)}")
         self._table("What fills the peak, by role", glance.roles)
-        self._table(f"What fills the peak, by {_BY[glance.by]}", without(glance.sources, *MINOR))
-        self._table("The largest buffers at the peak", without(glance.buffers, *MINOR))
+        self._table(f"What fills the peak, by {_BY[glance.by]}", glance.sources.without(*MINOR))
+        self._table("The largest buffers at the peak", glance.buffers.without(*MINOR))
         if glance.findings:
             self._heading("What is odd")
             for finding in glance.findings:
@@ -66,7 +67,7 @@ class Page:
         if glance.stacks:
             self._heading("Where they come from, innermost line of your program first")
             for stack in glance.stacks:
-                self._line(escape(f"{stack.value}, {_shown_bytes(stack.bytes)}, {stack.where}"))
+                self._line(escape(f"{stack.value}, {human_bytes(stack.bytes)}, {stack.where}"))
         if whole:
             self._heading("The run")
             length = max(map(len, facts))
@@ -80,9 +81,9 @@ class Page:
         memory = facts["space"] or f"color {facts['color']}"
         self._line(self._style.heading(escape(f"{facts['value']} of run {run}")))
         self._line()
-        padding = f", {_shown_bytes(facts['padding_bytes'])} of it padding" if facts["padding_bytes"] else ""
+        padding = f", {human_bytes(facts['padding_bytes'])} of it padding" if facts["padding_bytes"] else ""
         at_peak = facts["bytes_at_peak"]
-        peak = "" if at_peak is None else f", {_shown_bytes(at_peak)} of the peak"
+        peak = "" if at_peak is None else f", {human_bytes(at_peak)} of the peak"
         live = "not known"
         if facts["start_time"] is not None:
             slots = facts["end_time"] - facts["start_time"] + 1
@@ -91,7 +92,7 @@ class Page:
             )
         out = ", leaves the program" if facts["maybe_live_out"] else ""
         for label, text in (
-            ("size", f"{_shown_bytes(facts['size_bytes'])}{padding}{peak}"),
+            ("size", f"{human_bytes(facts['size_bytes'])}{padding}{peak}"),
             ("shape", facts["shape"]),
             ("place", f"allocation {facts['allocation_index']} ({facts['kind']}, {memory}{out}), "
                       f"bytes {facts['offset_bytes']:,} to {end:,} of {facts['allocation_bytes']:,}"),
@@ -118,14 +119,6 @@ class Page:
         behind = f"  {self._style.faint(f'({ask})')}" if fits else f"\n  {self._style.faint(ask)}"
         self._line(text + behind)
 
-    def _draws(self) -> bool:
-        """Return whether the stream takes the characters of a curve; one without encoding takes all."""
-        try:
-            BLOCKS.encode(getattr(self._out, "encoding", None) or "utf-8")
-        except UnicodeEncodeError:
-            return False
-        return True
-
     def _heading(self, text: str) -> None:
         self._line("\n" + self._style.heading(text))
 
@@ -147,25 +140,11 @@ def _definition(facts: dict[str, Any]) -> str | None:
     return f"{call} in {facts['computation']}" if facts["computation"] else call
 
 
-def without(table: Listed, *names: str) -> Listed:
-    """Leave columns out of a table."""
-    places = [place for place, column in enumerate(table.columns) if column.name not in names]
-    return replace(
-        table,
-        columns=tuple(table.columns[place] for place in places),
-        cells=[tuple(row[place] for place in places) for row in table.cells],
-    )
-
-
-def _shown_bytes(size: int | None) -> str:
-    return shown(size, "bytes")
-
-
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, list):
         return ", ".join(map(escape, value)) or "-"
     if name in _BYTES:
-        return f"{_shown_bytes(value)} ({value:,} bytes)"
+        return f"{human_bytes(value)} ({value:,} bytes)"
     return escape(str(value))

@@ -130,7 +130,7 @@ def _take_out(lake: Lake, run: int) -> None:
 
     def work_out(table: DeltaTable) -> Change:
         with TemporaryDirectory() as scratch, connect() as connection:
-            return without_runs(connection, lake, "runs", table, [run], 1, Path(scratch))
+            return without_runs(connection, lake, table, [run], 1, Path(scratch))
 
     change_in_turn(lake, "runs", work_out)
 

@@ -16,7 +16,7 @@ from ingest.errors import DatabaseError
 from ingest.lake.batch import Abandoned, Batch, publish
 from ingest.lake.commit import complete_all
 from ingest.lake.compact import compact_lake
-from ingest.lake.files import listed
+from ingest.lake.snapshot import listed
 from ingest.lake.store import Lake
 from ingest.lake.vacuum import vacuum_lake
 from ingest.lake.verify import verify_lake
