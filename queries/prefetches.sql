@@ -24,29 +24,10 @@
 -- column shape VARCHAR: shape with layout
 -- column module VARCHAR: module of the run
 PREPARE prefetches AS
-WITH copies AS (
-    -- Element 0 of a copy-start is the copy. A slice runs in a computation that its start calls: what is made there is
-    -- element 1 of the start.
-    SELECT v.run_id, v.value_id, v.instruction AS start, v.size_bytes
-    FROM selected_runs($run, $label, $module) AS r
-    JOIN "values" AS v USING (run_id)
-    WHERE v.shape_index = '{0}'
-      AND (v.opcode = 'copy-start' OR (v.opcode IS NULL AND v.instruction LIKE 'copy-start%'))
-    UNION ALL
-    SELECT w.run_id, w.value_id, s.instruction, w.size_bytes
-    FROM (
-        SELECT v.run_id, v.instruction
-        FROM selected_runs($run, $label, $module) AS r
-        JOIN "values" AS v USING (run_id)
-        WHERE v.shape_index = '{}' AND v.opcode IN ('slice-start', 'dynamic-slice-start')
-    ) AS s
-    JOIN positions AS p ON p.run_id = s.run_id AND p.instruction = s.instruction AND p.shape_index = '{1}'
-    JOIN "values" AS w ON w.run_id = p.run_id AND w.value_id = p.value_id
-),
-largest AS MATERIALIZED (
+WITH largest AS MATERIALIZED (
     -- Other texts than the names are looked up for the rows shown.
     SELECT c.run_id, c.value_id, c.start AS instruction, s.time AS start_time, g.start_time AS held_from, g.end_time, r.module
-    FROM copies AS c
+    FROM started_copies($run, $label, $module) AS c
     JOIN selected_runs($run, $label, $module) AS r ON r.run_id = c.run_id
     JOIN ranges AS g ON g.run_id = c.run_id AND g.value_id = c.value_id
     JOIN schedule AS s ON s.run_id = c.run_id AND s.instruction = c.start
