@@ -2,8 +2,8 @@
 -- topic: comparing
 -- question: Which jit names were compiled more than once, and how many bytes do their modules need?
 -- reads: selected runs
--- note: Counts dumps of one module name; distinct contents separate recompilations of something new from repeated dumps. The sum
---   is over all modules of the name, which need not be in memory at the same time.
+-- note: Counts dumps of one module name; distinct contents, of all texts of a dump, separate recompilations of something new
+--   from repeated dumps. The sum is over all modules of the name, which need not be in memory at the same time.
 -- example: --top 5
 -- parameter top BIGINT = 20: rows to show
 -- parameter min_modules BIGINT = 2: fewest dumps of a name
@@ -21,7 +21,7 @@ PREPARE retraces AS
 SELECT
     r.module,
     count(*) AS modules,
-    count(DISTINCT r.content_sha256) AS contents,
+    count(DISTINCT c.content) AS contents,
     arg_min(r.run_id, (-m.total_bytes, r.run_id)) AS largest_run_id,
     max(m.peak_bytes) AS largest_peak_bytes,
     max(m.total_bytes) AS largest_total_bytes,
@@ -30,6 +30,7 @@ SELECT
     count(DISTINCT r.dump_dir) AS directories
 FROM selected_runs($run, $label, $module) AS r
 JOIN run_summary AS m USING (run_id)
+JOIN run_contents AS c USING (run_id)
 GROUP BY r.module
 HAVING count(*) >= $min_modules
 ORDER BY modules DESC, sum_total_bytes DESC, r.module

@@ -21,16 +21,17 @@
 PREPARE same_program AS
 WITH candidates AS (
     SELECT
-        r.run_id, r.module, r.content_sha256, m.program_sha256,
+        r.run_id, r.module, t.content, m.program_sha256,
         CASE WHEN m.program_sha256 IS NULL THEN r.dump_digest END AS dump_digest,
         CASE WHEN m.program_sha256 IS NULL THEN 'dump' ELSE m.read_from END AS based_on
     FROM selected_runs($run, $label, $module) AS r
+    JOIN run_contents AS t USING (run_id)
     LEFT JOIN hlo_modules AS m USING (run_id)
 )
 SELECT
     left(coalesce(c.program_sha256, md5(c.dump_digest::VARCHAR)), 16) AS fingerprint,
     count(*) AS runs,
-    count(DISTINCT c.content_sha256) AS contents,
+    count(DISTINCT c.content) AS contents,
     min(c.module) AS module,
     c.based_on,
     array_to_string(list_slice(list(c.run_id ORDER BY c.run_id), 1, 20), ',') AS run_ids,

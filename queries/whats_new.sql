@@ -22,19 +22,21 @@ WITH since AS (
     SELECT coalesce($since, max(c.import_id)) AS import_id FROM selected_runs($run, $label, $module) AS c
 ),
 known AS (
-    SELECT DISTINCT c.content_sha256
-    FROM selected_runs($run, $label, $module) AS c, since AS s
-    WHERE c.import_id < s.import_id
+    SELECT DISTINCT t.content
+    FROM selected_runs($run, $label, $module) AS c
+    JOIN run_contents AS t USING (run_id)
+    WHERE c.import_id < (FROM since)
 ),
 chosen AS (
-    SELECT r.run_id, p.before_run_id, r.import_id, p.module, r.content_sha256, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
+    SELECT r.run_id, p.before_run_id, r.import_id, p.module, t.content, r.dump_dir, coalesce(r.peak_bytes, r.total_bytes) AS bytes
     FROM run_pairs(NULL, NULL, $run, $label, $module, $since) AS p
     JOIN runs AS r ON r.run_id = p.after_run_id
+    JOIN run_contents AS t ON t.run_id = r.run_id
 )
 SELECT
     c.module,
     c.run_id,
-    CASE WHEN k.content_sha256 IS NOT NULL THEN 'again' WHEN c.before_run_id IS NULL THEN 'new' ELSE 'changed' END AS status,
+    CASE WHEN k.content IS NOT NULL THEN 'again' WHEN c.before_run_id IS NULL THEN 'new' ELSE 'changed' END AS status,
     c.bytes AS peak_bytes,
     c.bytes - e.bytes AS change_bytes,
     100.0 * (c.bytes - e.bytes) / nullif(e.bytes, 0) AS change_percent,
@@ -43,7 +45,7 @@ SELECT
     c.dump_dir
 FROM chosen AS c
 LEFT JOIN (SELECT r.run_id, coalesce(r.peak_bytes, r.total_bytes) AS bytes FROM runs AS r) AS e ON e.run_id = c.before_run_id
-LEFT JOIN known AS k ON k.content_sha256 = c.content_sha256
+LEFT JOIN known AS k ON k.content = c.content
 ORDER BY CASE status WHEN 'changed' THEN 0 WHEN 'new' THEN 1 ELSE 2 END, abs(change_bytes) DESC NULLS LAST,
     c.bytes DESC NULLS LAST, c.run_id
 LIMIT $top;

@@ -159,7 +159,7 @@ def insert_allocation(connection: duckdb.DuckDBPyConnection, index: int, **colum
         "is_preallocated_temp": False, "kind": "temp", "placed_values": 1, "placed_bytes": 8,
         "other_color_values": 0,
     } | columns  # fmt: skip
-    insert(connection, "allocations", run_id=1, allocation_index=index, **filled)
+    insert(connection, "allocations", allocation_index=index, **{"run_id": 1} | filled)
 
 
 def test_donations_are_shown_by_what_became_of_them(connection: duckdb.DuckDBPyConnection) -> None:
@@ -316,3 +316,19 @@ def test_a_donor_that_the_compiler_did_not_use_is_unused(tmp_path: Path) -> None
             ("x", "unused", "donor", "cond.3{0}"),
             ("p", "no fit", "none", None),
         ]
+
+
+def test_the_content_of_a_dump_in_three_files_is_that_of_all_three(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """What an instruction does is in the second file; a set dumped again has all files again."""
+    for run_id, values in enumerate(("sine", "cosine", "cosine"), 1):
+        insert_run(connection, run_id, import_id=run_id, module_name="m", content_sha256="a", dump_digest=1)
+        insert_allocation(connection, 0, run_id=run_id)
+        for role, content in (("primary", "a"), ("values", values), ("hlo", f"text {run_id}")):
+            named = {"run_id": run_id, "role": role, "file_name": role, "content_sha256": content}
+            insert(connection, "run_files", **named, file_bytes=1, mtime_ns=1)
+    assert ask(connection, "retraces", "modules", "contents") == [(3, 2)]
+    assert ask(connection, "same_program", "runs", "contents") == [(3, 2)]
+    assert ask(connection, "whats_new", "status", since=2, run="1,2") == [("changed",)]
+    assert ask(connection, "whats_new", "status", since=3) == [("again",)]
