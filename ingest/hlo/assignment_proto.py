@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from ingest.hlo import messages
@@ -17,28 +16,12 @@ _ALLOCATIONS: Final = 3
 _TRACES: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class RawAllocation:
-    """A BufferAllocationProto without what is assigned to it."""
-
-    index: int
-    size: int
-    color: int
-    is_parameter: bool
-    parameter_number: int
-    parameter_index: tuple[int, ...]
-    is_constant: bool
-    is_thread_local: bool
-    maybe_live_out: bool
-    is_tuple: bool
-    is_aliased: bool
-
-
 class AssignmentReader:
     """Collect what an assignment's message holds.
 
     Attributes:
         found: there is such a message.
+        allocations: Allocation messages.
         buffers: LogicalBuffer messages.
         aliases: BufferAlias messages.
         assigned: for each value the index of its allocation and the Assigned message.
@@ -48,7 +31,7 @@ class AssignmentReader:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self.found = False
-        self.allocations: list[RawAllocation] = []
+        self.allocations: list[Any] = []
         self.peak_buffers: list[PeakBuffers] = []
         self.traces: list[tuple[bool, tuple[HeapEvent, ...]]] = []
         self.buffers: list[Any] = []
@@ -98,23 +81,10 @@ class AssignmentReader:
         for part in parts[1:]:
             one.MergeFrom(part)
         self._wire.count(1 + len(one.assigned), 16 * len(one.parameter_index))
-        self.allocations.append(
-            RawAllocation(
-                index=one.index,
-                size=one.size,
-                color=one.color,
-                is_parameter=one.is_parameter,
-                parameter_number=one.parameter_number,
-                parameter_index=tuple(one.parameter_index),
-                is_constant=one.is_constant,
-                is_thread_local=one.is_thread_local,
-                maybe_live_out=one.maybe_live_out,
-                is_tuple=one.is_tuple,
-                is_aliased=one.is_aliased,
-            )
-        )
+        self.allocations.append(one)
+        index = one.index
         for assigned in one.assigned:
-            self.assigned[assigned.logical_buffer_id] = (one.index, assigned)
+            self.assigned[assigned.logical_buffer_id] = (index, assigned)
 
     def _take_trace(self, parts: Iterable[Any]) -> None:
         """Take a heap trace by its pieces."""

@@ -90,6 +90,14 @@ def as_text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
+def as_texts(strings: Sequence[bytes]) -> list[str]:
+    """Decode many strings, as `as_text` does."""
+    try:
+        return [*map(bytes.decode, strings)]
+    except UnicodeDecodeError:
+        return [*map(as_text, strings)]
+
+
 def as_index(index: Sequence[int]) -> str:
     """Return a ShapeIndex as XLA prints it."""
     return f"{{{','.join(map(str, index))}}}" if index else "{}"

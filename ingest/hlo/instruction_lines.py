@@ -167,7 +167,13 @@ class InstructionScanner:
         self._repair(first, heads, tails)
         if self.links is not None:
             self._link(self.links, first, opcodes, operands, heads, tails)
-        self.contents += map(self._content, opcodes, shapes, operands, heads, tails)
+        self.contents += [
+            # Of most instructions nothing more is said than operands, calls and metadata.
+            contents_of(f"{opcode} {shape}  ".encode(errors="replace"))
+            if not (head or tail or opcode in _LITERAL or "#" in text)
+            else self._content(opcode, shape, text, head, tail)
+            for opcode, shape, text, head, tail in zip(opcodes, shapes, operands, heads, tails, strict=True)
+        ]
 
     def _link(
         self,

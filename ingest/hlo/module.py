@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
+from operator import eq
 from typing import Any, Final
 
 from ingest.hlo import messages
@@ -114,7 +115,7 @@ class Module(Graph):
     def in_order(self) -> InstructionColumns:
         """Return the instructions, each scheduled computation's in the order in which they run."""
         order = self._order
-        if order == list(range(len(order))):
+        if all(map(eq, order, range(len(order)))):
             return self.columns
         return InstructionColumns(*([*map(column.__getitem__, order)] for column in _lists(self.columns)))
 
@@ -143,13 +144,15 @@ class Module(Graph):
     def _name_columns(self) -> None:
         """Fill the columns that hold names of other instructions and of computations."""
         reader, columns = self._reader, self.columns
-        names, row_of = columns.instruction, self._row_of_id
+        # Of several instructions of one id the last counts, as in `_row_of_id`.
+        name_of = dict(zip(reader.ids, columns.instruction, strict=True)).__getitem__
         computation_names = {item.id: item.name for item in reader.computations}
         for item in reader.computations:
+            columns.is_root += map(item.root_id.__eq__, reader.ids[item.first : item.end])
             for row in range(item.first, item.end):
-                columns.is_root.append(reader.ids[row] == item.root_id)
+                ids = reader.operand_ids[row]
                 try:
-                    columns.operands.append(tuple([names[row_of[id_]] for id_ in reader.operand_ids[row]]))
+                    columns.operands.append(tuple(map(name_of, ids)) if ids else ())
                 except KeyError:
                     columns.operands.append(self._operands(row, item.id))
                 called = reader.called_ids[row]

@@ -13,7 +13,7 @@ from ingest.hlo.assignment import (
     ProtoPosition,
     ProtoValue,
 )
-from ingest.hlo.assignment_proto import AssignmentReader, RawAllocation
+from ingest.hlo.assignment_proto import AssignmentReader
 from ingest.hlo.derivation import Derivation
 from ingest.hlo.fields import as_index, as_text
 from ingest.hlo.graph import Place
@@ -140,22 +140,24 @@ class Placement:
         return _Location(row, columns.instruction[row], columns.computation[row], index)
 
     def _value(self, buffer: Any, place: _Location, allocation: int, assigned: Any) -> ProtoValue:
-        module, row = self._module, place.row
+        module, columns = self._module, self._module.columns
+        row, instruction, computation, part = place
+        # By position: names cost as much as the cells.
         return ProtoValue(
-            value_id=buffer.id,
-            allocation_index=allocation,
-            computation=place.computation,
-            instruction=place.instruction,
-            shape_index=as_index(place.part),
-            is_phi=row is not None and self._is_phi(row),
-            color=buffer.color,
-            offset=assigned.offset,
-            size=assigned.size,
-            logical_size=buffer.size,
-            shape=None if row is None else module.part_text(row, place.part),
-            opcode=None if row is None else module.columns.opcode[row],
-            element_type=dtype_of(assigned.element_type),
-            is_array=row is not None and not module.columns.shape[row].startswith("("),
+            buffer.id,
+            allocation,
+            computation,
+            instruction,
+            as_index(part),
+            row is not None and self._is_phi(row),
+            buffer.color,
+            assigned.offset,
+            assigned.size,
+            buffer.size,
+            module.part_text(row, part) if row is not None else None,
+            columns.opcode[row] if row is not None else None,
+            dtype_of(assigned.element_type),
+            row is not None and not columns.shape[row].startswith("("),
         )
 
     def _is_phi(self, row: int) -> bool:
@@ -164,11 +166,11 @@ class Placement:
             return self._module.columns.computation[row] in self._module.loop_computations
         return opcode in _MERGING
 
-    def _parameter_shape(self, raw: RawAllocation, parameters: Mapping[int, int]) -> str | None:
+    def _parameter_shape(self, raw: Any, parameters: Mapping[int, int]) -> str | None:
         row = parameters.get(raw.parameter_number)
         if row is None:
             self._module.problem(f"allocation {raw.index} holds the unknown parameter {raw.parameter_number}")
             return None
         # The text came to print the part in the release that split the ids.
-        index = raw.parameter_index if self._module.has_split_ids else ()
+        index = tuple(raw.parameter_index) if self._module.has_split_ids else ()
         return self._module.part_text(row, index, layout=False)

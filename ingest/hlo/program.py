@@ -55,17 +55,20 @@ def program_sha256(
     end = 0
     for name, members in groupby(columns.computation):
         first, end = end, end + len([*members])
+        own = contents[first:end]
         # An operand is known by how far back it stands; what a damaged file lacks is 0.
         links = [
             (
-                len(contents[row]),
-                [row - place_of(operand, row) for operand in operands[row]] if operands[row] else [],
-                [of_computation.get(one, b"") for one in called[row]] if called[row] else (),
+                length,
+                [row - place_of(operand, row) for operand in made_from] if made_from else [],
+                [of_computation.get(one, b"") for one in calls] if calls else (),
             )
-            for row in range(first, end)
+            for row, length, made_from, calls in zip(
+                range(first, end), map(len, own), operands[first:end], called[first:end], strict=True
+            )
         ]
         roots = [*compress(range(end - first), columns.is_root[first:end])]
-        content = b"".join(contents[first:end]) + repr((links, roots)).encode()
+        content = b"".join(own) + repr((links, roots)).encode()
         of_computation[name] = hashlib.sha256(content).digest()
     program = [of_computation[entry]] if entry in of_computation else sorted(of_computation.values())
     facts = (

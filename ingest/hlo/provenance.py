@@ -78,22 +78,22 @@ def trace_origins(columns: InstructionColumns) -> Origins:
     roots = compress(range(count), columns.is_root)
     root = next(roots, count)
     for row in lacking:
-        while root < row:
-            root_of[columns.computation[root]] = root
-            root = next(roots, count)
-        for name in reversed(called[row]):
-            made_by = root_of.get(name)
-            if made_by is not None and rows[made_by] is not None:
+        if called[row]:
+            while root < row:
+                root_of[columns.computation[root]] = root
+                root = next(roots, count)
+            fused = (root_of.get(name) for name in reversed(called[row]))
+            made_by = next((at for at in fused if at is not None and rows[at] is not None), None)
+            if made_by is not None:
                 rows[row], via[row], distance[row] = rows[made_by], "fused", 1
-                break
-        else:
-            near = min(
-                (row_of[name] for name in operands[row] if name in row_of),
-                key=distance.__getitem__,
-                default=row,
-            )
-            if distance[near] < _FAR:
-                rows[row], via[row], distance[row] = rows[near], "operand", distance[near] + 1
+                continue
+        near, least = row, _FAR
+        for name in operands[row]:
+            made_from = row_of.get(name, row)
+            if distance[made_from] < least:
+                near, least = made_from, distance[made_from]
+        if least < _FAR:
+            rows[row], via[row], distance[row] = rows[near], "operand", least + 1
 
     # What takes its source from its users, or from their users by what itself is made from its operands.
     open_rows = {row for row in lacking if via[row] != "fused"}
@@ -104,8 +104,8 @@ def trace_origins(columns: InstructionColumns) -> Origins:
     callers: dict[str, int] = {}
     linked = [
         row
-        for row, (made_from, calls) in enumerate(zip(operands, called, strict=True))
-        if calls or row in open_rows or not uses_none(made_from)
+        for row, (names_of, calls) in enumerate(zip(operands, called, strict=True))
+        if calls or row in open_rows or not uses_none(names_of)
     ]
     for row in reversed(linked):
         origin, far = rows[row], 1

@@ -53,8 +53,7 @@ class ModuleHeader:
     """Donations that are in no alias: buffer_donor, since 2023."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFrame:
+class SourceFrame(NamedTuple):
     """One frame of a Python stack; `parent_frame_id` is the frame that called it, None for the outermost."""
 
     frame_id: int

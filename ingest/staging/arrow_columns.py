@@ -380,10 +380,9 @@ class ArrowColumns:
 
     def _sources_of(self, values: pa.Table) -> dict[str, Source]:
         """Return what the HLO module says of the instructions of some values."""
-        known = self._sidecars.sources
-        if not known:
+        if self._sidecars.module is None:
             return {}
-        return {name: known[name] for name in values["name"].to_pylist() if name in known}
+        return self._sidecars.sources(values["name"].to_pylist())
 
     def _next(self) -> Where:
         """Return where the next piece is written."""

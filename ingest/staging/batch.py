@@ -23,7 +23,7 @@ from ingest.dump.instructions import Instruction, parse_instruction
 from ingest.dump.live_range import TreeScan
 from ingest.dump.records import Notice
 from ingest.dump.used_values import UsedScan, instruction_text
-from ingest.hlo.records import Alias, Donor, SourceFrame
+from ingest.hlo.records import Alias, Donor
 from ingest.liveness.addresses import SharedAddress
 from ingest.liveness.donations import NO_DONATION, Donation
 from ingest.liveness.occupancy import Occupancy
@@ -38,7 +38,6 @@ COLUMNS: Final = {
 """Columns that a batch collects row by row, with their types; `values` gets more from its texts."""
 
 # `astuple` copies each value deeply: a quarter of the time of adding sidecar files.
-_OF_FRAME: Final = attrgetter(*(field.name for field in fields(SourceFrame)))
 _OF_ALIAS: Final = attrgetter(*(field.name for field in fields(Alias)))
 _OF_DONOR: Final = attrgetter(*(field.name for field in fields(Donor)))
 
@@ -262,11 +261,7 @@ class Batch:
         self._extend(
             "source_frames",
             run_no,
-            [
-                (*_OF_FRAME(frame), rule(frame.file))
-                for rule in (sidecars.is_framework,)
-                for frame in module.frames
-            ],
+            [(*frame, sidecars.is_framework(frame.file)) for frame in module.frames],
         )
         self._extend("aliases", run_no, [_OF_ALIAS(alias) for alias in header.aliases])
         self._extend("buffer_donors", run_no, [_OF_DONOR(donor) for donor in header.donors])

@@ -28,7 +28,8 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     """Add every row of one checked dump and of its sidecar files; fill in the dump's digest."""
     starts, ends = _slots(dump)
     lines = Printed.of(dump.values)
-    parameters = set(parameter_ids(dump.ids, lines.names, dump.used, sidecars.sources))
+    sources = sidecars.sources(lines.names)
+    parameters = set(parameter_ids(dump.ids, lines.names, dump.used, sources))
     held = _occupancies(dump, parameters, ends)
     donated = donations(_held(dump, held, sidecars.declared_donations()))
     batch.add_allocations(
@@ -46,12 +47,12 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
         dump.offsets,
         dump.sizes,
         dump.used,
-        sidecars.sources,
+        sources,
     )
     if not sidecars.has_fingerprint:
-        prints = batch.value_prints(lines, dump.used, sidecars.sources)
+        prints = batch.value_prints(lines, dump.used, sources)
         dump.digest = signed(placed(prints, starts, ends) + batch.prints.of_allocations(dump.headers))
-    results = dict(batch.loop_results(lines, sidecars.sources))
+    results = dict(batch.loop_results(lines, sources))
     batch.add_shared_addresses(run_no, _shared_addresses(dump, (starts, ends), results))
     batch.add_sidecars(run_no, sidecars)
     if dump.schedule is not None:

@@ -6,7 +6,7 @@ it to another import, the dump waits for that: loaded without it, it would not b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -63,7 +63,8 @@ class Sidecars:
     Attributes:
         module: the HLO module, from the protobuf where that is there, else from its text.
         located: source line of each instruction of the module.
-        sources: what the module states of each instruction, by its name.
+        opcodes: of each instruction of the module, as a text prints it.
+        rows: place of each instruction in these, by its name.
         is_framework: separates a framework's files from the user's.
         proto: the protobuf.
         sha256: SHA-256 of each member read, by role.
@@ -72,7 +73,8 @@ class Sidecars:
 
     module: HloText | HloProto | None = None
     located: Sources | None = None
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    opcodes: Sequence[str] = ()
+    rows: Mapping[str, int] = field(default_factory=dict)
     is_framework: Callable[[str | None], bool] = _all_framework
     proto: HloProto | None = None
     sha256: Mapping[str, str] = field(default_factory=dict)
@@ -87,6 +89,21 @@ class Sidecars:
     def has_fingerprint(self) -> bool:
         """Whether `hlo_modules.program_sha256` is known."""
         return self.module is not None and self.module.program_sha256 is not None
+
+    def sources(self, names: Iterable[str]) -> dict[str, Source]:
+        """Return what the module states of some of its instructions, by name; others are left out."""
+        module, located = self.module, self.located
+        if module is None or located is None:
+            return {}
+        stated = module.instructions
+        columns: tuple[Sequence[Any], ...] = (
+            *(located.file, located.line, located.via, located.frame_id),
+            *(self.opcodes, stated.op_name, stated.stack_frame_id),
+        )
+        return {
+            name: Source(*[column[self.rows[name]] for column in columns])
+            for name in {*names} & self.rows.keys()
+        }
 
     def heap_events(self) -> list[tuple[Any, ...]]:
         """Return the rows of `heap_events`."""
@@ -202,23 +219,13 @@ def sidecars_of(
     if module is None:
         return Sidecars(sha256=sha256, notices=notices)
     rule = FrameworkRule.from_environment()
-    rows = module.instructions
-    located = locate(rows, Stacks(module.frames, rule))
-    sources = map(
-        Source,
-        located.file,
-        located.line,
-        located.via,
-        located.frame_id,
-        printed_opcodes(rows),
-        rows.op_name,
-        rows.stack_frame_id,
-    )
+    instructions = module.instructions
     read = {"hlo": text, "proto": proto}
     return Sidecars(
         module,
-        located,
-        dict(zip(rows.instruction, sources, strict=True)),
+        locate(instructions, Stacks(module.frames, rule)),
+        printed_opcodes(instructions),
+        {name: row for row, name in enumerate(instructions.instruction)},
         rule,
         proto,
         {**sha256, **{role: one.content_sha256 for role, one in read.items() if one is not None}},
