@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,12 +110,23 @@ def blocks_of(*statements: str) -> list[Block]:
 
 def words_of(*texts: str) -> set[str]:
     """Return the words of SQL in small letters: each name in it is one of them."""
-    return {word for text in texts for word in re.findall(r"\w+", text.lower())}
+    return set().union(*map(_words, texts))
 
 
 def _called_in(*texts: str) -> set[str]:
     """Return the words of SQL in small letters that arguments follow."""
-    return {word for text in texts for word in re.findall(r'(\w+)"?\s*\(', text.lower())}
+    return set().union(*map(_calls, texts))
+
+
+# An installation asks for the words of each block once for each query that uses it.
+@lru_cache(512)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.lower()))
+
+
+@lru_cache(512)
+def _calls(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r'\b(\w++)"?\s*\(', text.lower()))
 
 
 def _paths() -> list[Path]:

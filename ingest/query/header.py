@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ingest.errors import UsageError
@@ -335,8 +335,8 @@ def _labelled(columns: list[Column]) -> list[Column]:
     """Label the columns that have none with their names, without what the cells say: run_id is run."""
     short = [column.label or _SUFFIX.sub("", column.name) for column in columns]
     return [
-        replace(column, label=label if short.count(label) == 1 else column.name)
-        for column, label in zip(columns, short, strict=True)
+        Column(one.name, one.type, one.text, one.unit, label if short.count(label) == 1 else one.name)
+        for one, label in zip(columns, short, strict=True)
     ]
 
 
