@@ -174,14 +174,17 @@ def is_unreachable(error: DumpError) -> bool:
 class BlockReader:
     """Read a file in blocks of whole lines; figures are complete when the iteration has ended.
 
+    Where it has more than `max_bytes` of text, the iteration ends with TooMuchText.
+
     Attributes:
         notices: what had to be changed to read it.
     """
 
-    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, path: str, block_bytes: int = BLOCK_BYTES, max_bytes: int | None = None) -> None:
         self.path = path
         self.notices: list[Notice] = []
         self._block_bytes = block_bytes
+        self._max_bytes = max_bytes
         self._content: Content | None = None
         self._crlf = False
 
@@ -207,6 +210,8 @@ class BlockReader:
         with Content(self.path) as content:
             self._content = content
             while data := content.read(self._block_bytes):
+                if self._max_bytes is not None and content.count > self._max_bytes:
+                    raise TooMuchText
                 if content.count == len(data):
                     data = self._inspect_start(data)
                 end = data.rfind(b"\n") + 1

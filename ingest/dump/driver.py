@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from typing import Final
 
 from ingest.dump import features
@@ -39,7 +40,7 @@ from ingest.dump.completeness import (
     misplaced,
     without_blank_end,
 )
-from ingest.dump.content import BLOCK_BYTES, BlockReader, FileRange, TooMuchText
+from ingest.dump.content import BLOCK_BYTES, BlockReader, FileRange
 from ingest.dump.grammar import LIMIT, LINES
 from ingest.dump.live_range import (
     RANGES_HEAD,
@@ -135,10 +136,15 @@ class Driver:
         self._finish_ranges()
 
     def _read_file(self, role: str, file: str) -> None:
-        reader = BlockReader(file, self._block_bytes)
+        dump = self._dump
+        most = None if self._max_bytes is None else self._max_bytes - dump.text_bytes
+        reader = BlockReader(file, self._block_bytes, most)
+        blocks = iter(reader)
+        first = next(blocks, "")
+        check_start(first, role, file)
         before: Piece | None = None
         offset = 0
-        for piece in cut(self._blocks(reader, role, file), START[role]):
+        for piece in cut(chain((first,), blocks), START[role]):
             section = piece.section
             if piece.is_last:
                 piece = self._checked_end(piece, role, file)
@@ -157,22 +163,9 @@ class Driver:
             check_end("", file, 1, START[role], False)
         else:
             self._end_section(before.section)
-        self._dump.sha256[role] = reader.sha256
-        self._dump.text_bytes += reader.text_bytes
-        note(self._dump.notices, reader.notices)
-
-    def _blocks(self, reader: BlockReader, role: str, file: str) -> Iterator[str]:
-        """Pass the blocks on; require the file to begin as its role says, and not to be too long."""
-        is_first = True
-        for block in reader:
-            if self._max_bytes is not None and self._dump.text_bytes + reader.text_bytes > self._max_bytes:
-                raise TooMuchText
-            if is_first:
-                check_start(block, role, file)
-                is_first = False
-            yield block
-        if is_first:
-            check_start("", role, file)
+        dump.sha256[role] = reader.sha256
+        dump.text_bytes += reader.text_bytes
+        note(dump.notices, reader.notices)
 
     def _checked_end(self, piece: Piece, role: str, file: str) -> Piece:
         """Return the last piece of a file without blank lines at its end."""
@@ -189,7 +182,8 @@ class Driver:
             )
         )
         note(self._dump.notices, check_end(text, file, line + text.count("\n"), section, is_whole))
-        return piece._replace(text=without_blank_end(text))
+        whole = without_blank_end(text)
+        return piece if whole is text else piece._replace(text=whole)
 
     def _start_section(self, before: Piece | None, piece: Piece, role: str, file: str) -> None:
         dump, section = self._dump, piece.section

@@ -76,20 +76,26 @@ def cut(blocks: Iterable[str], start: Section) -> Iterator[Piece]:
         DumpError: a record is longer than MAX_RECORD.
     """
     section, line, text, searched = start, 1, "", 0
-    for block, is_last in _mark_last(blocks):
+    iterator = iter(blocks)
+    block = next(iterator, "")
+    while block:
+        following_block = next(iterator, "")  # so that a small file stays in one piece a section
         text = text + block if text else block
-        while (found := _next_section(text, section, searched)) is not None:
-            following, end = found
-            yield _piece(section, text[:end], line)
-            line += text.count("\n", 0, end)
-            text, section, searched = text[end:], following, 0
-        if not is_last and (end := _record_border(text, section)):
+        start_of_piece = 0
+        for at, following in _later_sections(text, section, searched):
+            if following > section:
+                yield _piece(section, text[start_of_piece : at + 1], line)
+                line += text.count("\n", start_of_piece, at + 1)
+                start_of_piece, section = at + 1, following
+        text = text[start_of_piece:]
+        if following_block and (end := _record_border(text, section)):
             yield _piece(section, text[:end], line)
             line += text.count("\n", 0, end)
             text = text[end:]
         searched = max(0, len(text) - _LONGEST_MARKER)
-        if not is_last and len(text) > MAX_RECORD:
+        if following_block and len(text) > MAX_RECORD:
             raise _too_long(section, text, line)
+        block = following_block
     if text:  # the last block is never empty, and is not cut at a record
         yield _piece(section, text, line, is_last=True)
 
@@ -113,24 +119,10 @@ def _too_long(section: Section, text: str, line: int) -> DumpError:
     )
 
 
-def _mark_last(blocks: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    """Yield each block and whether it is the last, so that a small file stays in one piece a section."""
-    iterator = iter(blocks)
-    block = next(iterator, None)
-    while block is not None:
-        following = next(iterator, None)
-        yield block, following is None
-        block = following
-
-
-def _next_section(text: str, section: Section, searched: int) -> tuple[Section, int] | None:
-    """Find where the first later section starts in `text`."""
-    best: tuple[Section, int] | None = None
-    end = len(text)
-    for following, marker in _MARKERS_AFTER[section]:
-        if (at := text.find(marker, searched, end)) >= 0:
-            best, end = (following, at + 1), at
-    return best
+def _later_sections(text: str, section: Section, searched: int) -> list[tuple[int, Section]]:
+    """Find where later sections start for the first time in `text`, at the line end before their heads."""
+    heads = [(text.find(marker, searched), following) for following, marker in _MARKERS_AFTER[section]]
+    return sorted(head for head in heads if head[0] >= 0)
 
 
 def _record_border(text: str, section: Section) -> int:

@@ -172,8 +172,7 @@ class Batch:
             offsets,
             sizes,
         )
-        for column, more in zip(self.rows["values"], columns, strict=False):  # others follow from these
-            column += more
+        _append(self.rows["values"], columns)  # others follow from these
         self.sources += map(sources.get, names)
         self._count("values", run_no, len(ids))
         number = self.shapes
@@ -285,8 +284,7 @@ class Batch:
                 located.line,
                 located.via,
             )
-            for column, more in zip(self.rows["instructions"], columns, strict=True):
-                column += more
+            _append(self.rows["instructions"], columns)
             self._count("instructions", run_no, len(rows))
 
     def add_schedule(self, run_no: int, first_slot: int, names: Sequence[str]) -> None:
@@ -317,8 +315,7 @@ class Batch:
         """
         handover, *others = shares
         columns = (ids, *ranges, handover, *peak, *others, *values)
-        for column, more in zip(self.rows["ranges"], columns, strict=True):
-            column += more
+        _append(self.rows["ranges"], columns)
         self._count("ranges", run_no, len(ids))
 
     def add_tree(self, run_no: int, tree: TreeScan) -> None:
@@ -354,14 +351,19 @@ class Batch:
 
     def _extend(self, name: str, run_no: int, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            for column, more in zip(self.rows[name], zip(*rows, strict=True), strict=True):
-                column += more
+            _append(self.rows[name], zip(*rows, strict=True))
             self._count(name, run_no, len(rows))
 
     def _count(self, name: str, run_no: int, rows: int) -> None:
         if rows:
             self.runs[name].append((run_no, rows))
             self.size += rows
+
+
+def _append(columns: list[list[Any]], more: Iterable[Iterable[Any]]) -> None:
+    """Add cells to the first columns."""
+    for _ in map(list.extend, columns, more):
+        pass
 
 
 def _indices(printed: Sequence[str]) -> list[str]:

@@ -132,7 +132,7 @@ def _has_changed(dump_set: DumpSet) -> bool:
     """Return whether a member is another version than when it was found."""
     paths = dump_set.paths()
     try:
-        return any(status_of(paths[member.role]) != member.status for member in dump_set.members)
+        return any(status_of(paths[member.role]) != member[2:] for member in dump_set.members)
     except OSError:
         return True
 

@@ -52,14 +52,14 @@ SMALL_BATCH_ROWS: Final = 20_000
 
 def is_large(dump_set: DumpSet) -> bool:
     """Return whether a set is to be staged in pieces; where it is compressed, by a guess."""
+    members = [member for member in dump_set.members if member.role in START]
+    if sum([member.size for member in members]) * _USUAL_COMPRESSION < LARGE_BYTES:
+        return False
     size = 0
-    roles = set()
-    for member in dump_set.members:
-        if member.role in START:
-            roles.add(member.role)
-            is_compressed = without_compression(member.file_name) != member.file_name
-            size += member.size * (_USUAL_COMPRESSION if is_compressed else 1)
-    return "primary" in roles and size >= LARGE_BYTES
+    for member in members:
+        is_compressed = without_compression(member.file_name) != member.file_name
+        size += member.size * (_USUAL_COMPRESSION if is_compressed else 1)
+    return size >= LARGE_BYTES and any(member.role == "primary" for member in members)
 
 
 def stage_sets(tasks: Sequence[Task], part: str) -> Staged:

@@ -100,7 +100,7 @@ def _stage_in_pieces(task: Task, tables: list[dict[str, pa.Table]]) -> tuple[Any
 
 @contextmanager
 def _blocks_of(block_bytes: int) -> Iterator[None]:
-    with patch.object(driver, "BlockReader", lambda path, _: BlockReader(path, block_bytes)):
+    with patch.object(driver, "BlockReader", lambda path, *_: BlockReader(path, block_bytes)):
         yield
 
 

@@ -179,7 +179,7 @@ def test_differences_from_the_protobuf_are_noted_whatever_the_size(
     size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The text of one module beside the protobuf of another: the same notices both ways, and only those."""
-    monkeypatch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, size))
+    monkeypatch.setattr(driver, "BlockReader", lambda path, *_: BlockReader(path, size))
     folder = DATA / "hlo" / "jaxlib-0.10.2-cpu"
     proto = next(folder.glob("*.hlo.pb"))
     stem = proto.name.removesuffix(".hlo.pb")
@@ -210,7 +210,7 @@ def test_of_each_kind_of_notice_so_many_are_kept(tmp_path: Path) -> None:
     [task] = [Task(0, one) for one in discover([tmp_path / "dump"]).sets]
     stage_sets([task], str(tmp_path / "whole"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "BlockReader", lambda path, _: BlockReader(path, 3000))
+        patch.setattr(driver, "BlockReader", lambda path, *_: BlockReader(path, 3000))
         stage_large(task, str(tmp_path / "pieces"), InThisProcess(), 2)
     whole, pieces = rows(str(tmp_path / "whole")), rows(str(tmp_path / "pieces"))
     kinds = Counter(row[3] for row in whole["notices"])
