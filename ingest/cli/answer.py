@@ -15,6 +15,7 @@ import click
 
 from ingest.cli.streams import say, writing_stdout
 from ingest.cli.terminal import ansi_option
+from ingest.errors import UsageError
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,6 +78,18 @@ def file_option(what: str, name: str = "output", *, required: bool = False) -> C
     """Add `--output FILE`, a path, which the command gets under a name."""
     path = click.Path(dir_okay=False, path_type=Path)
     return click.option("--output", "-o", name, type=path, metavar="FILE", required=required, help=what)
+
+
+def ending_of(output: Path, *endings: str) -> str:
+    """Return which of the endings a file to write has, whatever its case.
+
+    Raises:
+        UsageError: it has none of them.
+    """
+    ending = output.suffix.lower()
+    if ending not in endings:
+        raise UsageError(f"{output}: name a file that ends in {' or '.join(endings)}")
+    return ending
 
 
 def output_options(*own: str) -> Callable[[_Command], _Command]:

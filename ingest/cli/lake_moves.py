@@ -52,12 +52,13 @@ def attach(place: Lake, path: str, relative: bool) -> None:
     Example:
       xbuf lake attach /data/lake -o view.duckdb
     """
-    from ingest.lake.attach import attach_lake
+    from ingest.lake.attach import FASTER, attach_lake
 
     done = attach_lake(place, path, relative=relative)
     made = "made" if done.is_new else "made anew"
     echo(f"{escape(path)}: {made}: views of {done.runs:,} runs in {done.files:,} files of {place}")
     say("it shows the lake as it is now; make it again to see later imports, and after a vacuum")
+    say(f"large lakes answer faster in a shell after: {FASTER}")
 
 
 @click.command()

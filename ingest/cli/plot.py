@@ -6,10 +6,9 @@ from pathlib import Path
 
 import click
 
-from ingest.cli.answer import file_option
+from ingest.cli.answer import ending_of, file_option
 from ingest.cli.references import RUN, reading_runs
 from ingest.cli.terminal import ANY_DATABASE_OPTION
-from ingest.errors import UsageError
 
 
 @click.command()
@@ -26,9 +25,7 @@ def plot(reference: str, database: str, output: Path) -> None:
     Example:
       xbuf plot 1 -o run.svg
     """
-    ending = output.suffix.lower()
-    if ending not in (".svg", ".png"):
-        raise UsageError(f"{output}: name a file that ends in .svg or .png")
+    ending = ending_of(output, ".svg", ".png")
     from ingest.query.output import write_bytes
     from ingest.report.data import read_run
     from ingest.report.picture import draw_png, draw_svg

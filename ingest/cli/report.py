@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ingest.cli.answer import file_option
+from ingest.cli.answer import ending_of, file_option
 from ingest.cli.references import RUN, reading_runs
 from ingest.cli.terminal import ANY_DATABASE_OPTION
 from ingest.errors import UsageError
@@ -21,7 +21,7 @@ _LEAST: Final = 1000
 @click.command()
 @click.argument("references", type=RUN, nargs=-1, required=True, metavar="RUN [RUN]")
 @ANY_DATABASE_OPTION
-@file_option("HTML file to write.", required=True)
+@file_option("Page to write: .html or .htm.", required=True)
 def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """Write one run as a page to look around in; of two runs also what changed from the first to the second.
 
@@ -35,6 +35,7 @@ def report(references: tuple[str, ...], database: str, output: Path) -> None:
     """
     if len(references) > 2:
         raise UsageError(f"{len(references)} runs given; a page shows one, or two to compare")
+    ending_of(output, ".html", ".htm")
     from ingest.query.output import write_bytes
     from ingest.report.advice import read_advice
     from ingest.report.compared import compare_runs

@@ -23,13 +23,16 @@ from ingest.database.schema import Column, Table
 from ingest.database.tables import TABLES
 from ingest.errors import NotADatabase
 from ingest.lake.layout import LAKE_TABLES
-from ingest.lake.opened import look_up
+from ingest.lake.opened import DISABLED, look_up
 from ingest.lake.snapshot import Snapshot
 from ingest.lake.store import Lake
 from ingest.lake.views import place_of, view_of
 from ingest.query.install import install_in_new
 from ingest.sql import literal, one_number
 from ingest.version import VERSION
+
+FASTER: Final = f"SET disabled_optimizers = {literal(DISABLED)};"
+"""For whoever opens the file. DuckDB keeps settings with the process, not in a file: no view can bring it."""
 
 _NOTE: Final = Table(
     ATTACHED,

@@ -23,7 +23,7 @@ from ingest.source.apart import apart
 from ingest.source.source import Terms
 from ingest.sql import literal
 
-_DISABLED: Final = "common_subplan"
+DISABLED: Final = "common_subplan"
 """Of a view that a query names twice, DuckDB makes a common table: of 10 million values with all columns,
 where the query needs two or three. Without it `diff` takes half of the CPU, `buffer_changes` a twentieth."""
 
@@ -45,7 +45,7 @@ def open_lake(lake: Lake, *, unsafe: bool = False, may_fork: bool = True) -> duc
     snapshot = look_up(lake, may_fork=may_fork)
     connection = duckdb.connect(config=spilling(lake.root))
     try:
-        connection.execute(f"PRAGMA disable_progress_bar; SET disabled_optimizers = {literal(_DISABLED)}")
+        connection.execute(f"PRAGMA disable_progress_bar; SET disabled_optimizers = {literal(DISABLED)}")
         if lake.is_local:
             root = lake.root
         else:

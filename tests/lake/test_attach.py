@@ -10,7 +10,7 @@ import pytest
 
 from ingest.database.connect import open_database
 from ingest.errors import NotADatabase
-from ingest.lake.attach import attach_lake
+from ingest.lake.attach import FASTER, attach_lake
 from ingest.lake.layout import LAKE_TABLES
 from ingest.lake.store import Lake
 from tests.support.once import made_once
@@ -57,6 +57,18 @@ def test_saved_queries_are_macros(views: Path, in_file: duckdb.DuckDBPyConnectio
         )
         commented = {row for row in in_file.execute(of_columns).fetchall() if row[0] != "alembic_version"}
         assert set(connection.execute(of_columns).fetchall()) == commented
+
+
+def test_a_shell_can_do_what_a_file_cannot(views: Path) -> None:
+    """No setting comes with the file; the one that is printed for it takes effect, and changes no answer."""
+    query = "FROM largest_live_out(top := 5)"
+    with duckdb.connect(str(views), read_only=True) as connection:
+        setting = "SELECT current_setting('disabled_optimizers')"
+        answer = connection.execute(query).fetchall()
+        assert connection.execute(setting).fetchone() == ("",)
+        connection.execute(FASTER)
+        assert connection.execute(setting).fetchone() == ("common_subplan",)
+        assert connection.execute(query).fetchall() == answer
 
 
 @pytest.mark.slow

@@ -215,15 +215,21 @@ def test_no_text_of_a_dump_becomes_markup(largest: RunDetails) -> None:
 def test_report_takes_one_run_or_two(
     demonstration: duckdb.DuckDBPyConnection, tmp_path: Path, runs: list[str]
 ) -> None:
-    """Three are refused, and so is a run that is not there; nothing is written then."""
+    """Three are refused, a run that is not there, and a file that is no page; nothing is written then."""
     [[path]] = demonstration.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
     page = tmp_path / "page.html"
     for arguments, message in ((["1", "2", "3"], "3 runs given"), (["1", "999"], "no run 999")):
         with pytest.raises(UsageError, match=message):
             CliRunner().invoke(report, [*arguments, "--db", path, "-o", str(page)], catch_exceptions=False)
-    with pytest.raises(UsageError, match="is the database itself"):
-        CliRunner().invoke(report, ["1", "--db", path, "-o", path], catch_exceptions=False)
-    assert not page.exists()
+    itself = tmp_path / "itself.html"
+    itself.symlink_to(path)
+    for output, message in (
+        (itself, "is the database itself"),
+        (tmp_path / "page.txt", r"ends in \.html or \.htm"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            CliRunner().invoke(report, ["1", "--db", path, "-o", str(output)], catch_exceptions=False)
+    assert [one.name for one in tmp_path.iterdir()] == ["itself.html"]
     assert CliRunner().invoke(report, [*runs, "--db", path, "-o", str(page)]).exit_code == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert page.read_text().count("What would lower the peak</h2>") == len(runs)
