@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from ingest.dump.damaged import cut_in_line, unreadable_line
 from ingest.dump.grammar import INDEX, INT, KNOWN_START, LINES, NAME
 from ingest.dump.notices import Notices, note, unknown_line
-from ingest.dump.records import Notice
+from ingest.dump.records import Notice, StackNode
 from ingest.errors import DumpError
 
 _HEAD: Final = re.compile(rf"HloLiveRange \(max ({INT})\):\n  InstructionSequence:\n")
@@ -132,23 +132,11 @@ def scan_peak(text: str, line: int, file: str, notices: Notices) -> PeakScan:
     return PeakScan(time, rows, sum(sizes))
 
 
-class TreeNode(NamedTuple):
-    """A node, with the fields of `StackNode`."""
-
-    depth: int
-    parent: int | None
-    label: str
-    percent: str
-    total: int
-    current: int
-    remaining: int
-
-
 class TreeScan(NamedTuple):
     """The stack-trace tree; `total` is the figure of its head line."""
 
     total: int
-    nodes: tuple[TreeNode, ...]
+    nodes: tuple[StackNode, ...]
 
 
 def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
@@ -163,7 +151,7 @@ def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
     if head is None:
         raise _bad_line(text, line, file, "tree", "Stack trace breakdown for peak usage: N bytes")
     printed = _grouped(head[1], file, line)
-    nodes: list[TreeNode] = []
+    nodes: list[StackNode] = []
     unexplained: list[int] = []  # for each node, its bytes less its own and its children's
     path: list[int] = []  # places of the last node and its ancestors
     is_open: list[bool] = []  # for each of them: its connector promises another node of that level
@@ -215,7 +203,7 @@ def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
         indents.append(f"{indents[depth]}{'│   ' if promises else '    '}" if depth else "  ")
         path.append(len(nodes))
         is_open.append(promises)
-        nodes.append(TreeNode(depth, parent, label, percent, total, current, remaining))
+        nodes.append(StackNode(depth, parent, label, percent, total, current, remaining))
         unexplained.append(total - current)
         at = end
     # The last node is a leaf, and the roots make up the total but for what integer division loses where

@@ -17,7 +17,6 @@ from ingest.dump.records import (
     LiveRange,
     PeakLine,
     Position,
-    StackNode,
     Use,
     Value,
 )
@@ -110,7 +109,7 @@ def to_records(dump: ParsedDump) -> Dump:
             for name, index, size, cumulative in dump.peak.rows
         ),
         stack_total=dump.tree.total if dump.tree else None,
-        stack_nodes=tuple(StackNode(*node) for node in dump.tree.nodes) if dump.tree else None,
+        stack_nodes=dump.tree.nodes if dump.tree else None,
         notices=tuple(dump.notices),
         content_sha256=dump.sha256["primary"],
         text_bytes=dump.text_bytes,

@@ -8,6 +8,7 @@ times are slots of the flattened schedule. A fact that the text does not state i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def allocation_kind(is_parameter: bool, live_out: bool, constant: bool, thread_local: bool) -> str:
@@ -128,8 +129,7 @@ class PeakLine:
     cumulative: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class StackNode:
+class StackNode(NamedTuple):
     """A node of the printed stack-trace tree; `parent` is the position of the parent node."""
 
     depth: int
