@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -49,6 +49,7 @@ from ingest.pipeline.journal import fold_empty, left_behind, open_journal, stagi
 from ingest.pipeline.labels import Labelling
 from ingest.pipeline.loading import leave
 from ingest.pipeline.plan import (
+    Search,
     Select,
     as_reject,
     find_sets,
@@ -148,6 +149,7 @@ def import_dumps(
         raise UsageError("a staging folder is named for a lake; that of a database lies next to it")
     # Without workers nobody forks here: see `ingest.source.apart`.
     terms = Terms(time.time() + source_timeout if source_timeout else None, is_apart=jobs != 0)
+    what = Search(names, read_hlo, follow_symlinks, terms, select)
 
     def on_wait(refusal: DatabaseLocked) -> None:
         emit(WaitingForLock(target.name, refusal.pid, refusal.command, wait_seconds))
@@ -171,18 +173,9 @@ def import_dumps(
         if publish is not None:
             check_snapshot_place(target.place, os.fspath(publish))
         if dry_run:
-            return plan_only(names, target, rehash, read_hlo, follow_symlinks, select, terms, started, emit)
+            return plan_only(what, target, rehash, started, emit)
         with target.lock(), rare_collections():
-            run.prepare(
-                names,
-                labelling,
-                rehash=rehash,
-                replace_runs=replace_runs,
-                read_hlo=read_hlo,
-                follow_symlinks=follow_symlinks,
-                select=select,
-                terms=terms,
-            )
+            run.prepare(what, labelling, rehash=rehash, replace_runs=replace_runs)
             run.read(default_jobs() if jobs is None else jobs, scheduler)
             run.load()
             if run.failure is not None:
@@ -237,15 +230,11 @@ class _Import:
 
     def prepare(
         self,
-        names: Sequence[str],
+        what: Search,
         labelling: Labelling,
         *,
         rehash: bool,
         replace_runs: bool,
-        read_hlo: bool,
-        follow_symlinks: bool,
-        select: Select | None,
-        terms: Terms,
     ) -> None:
         """Find what must be read, and open the journal; the caller has the lock."""
         self._staging = staging_folder(self._target.place)
@@ -260,18 +249,9 @@ class _Import:
         pending = self._loading.pending = fold_empty(self._target.place, pending)
         parts = [part for one in pending for part in one.parts]
         records = self._records = self._target.records(parts, may_change=True)
-        records.look(search_is_long=any(map(is_elsewhere, names)))
+        records.look(search_is_long=any(map(is_elsewhere, what.names)))
         self._profiles = Profiles(self._staging)
-        found = find_sets(
-            names,
-            records,
-            read_hlo=read_hlo,
-            follow_symlinks=follow_symlinks,
-            profiles=self._profiles,
-            select=select,
-            staging=self._staging,
-            terms=terms,
-        )
+        found = find_sets(what, records, self._profiles, self._staging)
         self._outcome.found = found.found
         recorded = records.recorded(found.sets, rehash=rehash)
         tasks, self._outcome.unchanged = plan_tasks(found.sets, recorded)
@@ -282,12 +262,12 @@ class _Import:
             self._lacks_labels = bool(self._outcome.unchanged) and records.lacks(self._places, labelling)
         known_from = "staging" if records.locked else "database"
         self._emit(Planned(found.found, len(self._tasks), len(pending), known_from))
-        for event in search_events(found, names, is_selection=select is not None):
+        for event in search_events(found, what):
             self._emit(event)
         self._outcome.rejected += map(as_reject, found.problems)
         self._journal = open_journal(
             self._target.place,
-            shown_names(names),
+            shown_names(what.names),
             labelling,
             replace_runs=replace_runs,
             version=VERSION,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ingest.display import display
 from ingest.dump.find import discover
@@ -34,33 +34,44 @@ Select = Callable[[Discovery], Discovery]
 """Takes from what a search has found that which is to be imported."""
 
 
+class Search(NamedTuple):
+    """What is searched for dumps, and how.
+
+    Attributes:
+        names: directories, files, archives and URLs.
+        read_hlo: with the sidecar files of the dumps.
+        follow_symlinks: follow links also where they lead out of the directories given.
+        terms: on which URLs are read.
+        select: what of all that is found is wanted; None for all.
+    """
+
+    names: Sequence[str]
+    read_hlo: bool
+    follow_symlinks: bool
+    terms: Terms = APART
+    select: Select | None = None
+
+
 def search(
-    names: Sequence[str],
-    known: Container[tuple[str, str]] = frozenset(),
-    *,
-    read_hlo: bool,
-    follow_symlinks: bool,
-    listings: Listings | None = None,
-    terms: Terms = APART,
+    what: Search, known: Container[tuple[str, str]] = frozenset(), listings: Listings | None = None
 ) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage, a profile is one.
 
     Args:
-        names: directories and files.
+        what: where and how; nothing is selected.
         known: files that were primary files before; see `discover`.
-        read_hlo: with the sidecar files of the dumps.
-        follow_symlinks: follow links also where they lead out of the directories given.
+        listings: what is known of archives.
     """
     found = discover(
-        names,
+        what.names,
         known=known,
-        proto_alone=read_hlo,
-        follow_symlinks=follow_symlinks,
+        proto_alone=what.read_hlo,
+        follow_symlinks=what.follow_symlinks,
         listings=listings,
-        terms=terms,
+        terms=what.terms,
     )
     sets = [
-        one if read_hlo else _without_sidecars(one)
+        one if what.read_hlo else _without_sidecars(one)
         for one in found.sets
         if one.members[0].role != "proto" or parse_stem(one.stem).stage in (None, "after_optimizations")
     ]
@@ -68,49 +79,29 @@ def search(
 
 
 def find_sets(
-    names: Sequence[str],
-    records: Records,
-    *,
-    read_hlo: bool,
-    follow_symlinks: bool,
-    profiles: Profiles,
-    select: Select | None = None,
-    staging: Path,
-    may_write: bool = True,
-    terms: Terms = APART,
+    what: Search, records: Records, profiles: Profiles, staging: Path, *, may_write: bool = True
 ) -> Discovery:
-    """Find the dump sets as `search` does, with the modules of profiles in the place of these.
+    """Find the dump sets that are wanted, with the modules of profiles in the place of these.
 
     Args:
-        names: directories and files.
+        what: where and how, and what is wanted.
         records: where runs are recorded.
-        read_hlo: with the sidecar files of the dumps.
-        follow_symlinks: follow links also where they lead out of the directories given.
         profiles: reads profiles, or knows what they hold.
-        select: what of it is wanted; None for all.
         staging: the folder that keeps what lies in archives.
         may_write: what is found out may be kept there.
-        terms: on which URLs are read.
     """
-    renamed = records.renamed(list(map(_root, names)))
+    renamed = records.renamed(list(map(_root, what.names)))
     listings = None
-    if any(map(is_elsewhere, names)):
+    if any(map(is_elsewhere, what.names)):
         # Imported here: what reads archives takes longer to import than most searches take.
         from ingest.pipeline.listings import KeptListings
 
         listings = KeptListings(staging, may_write=may_write)
-    found = search(
-        names,
-        renamed,
-        read_hlo=read_hlo,
-        follow_symlinks=follow_symlinks,
-        listings=listings,
-        terms=terms,
-    )
+    found = search(what, renamed, listings)
     if listings is not None:
         listings.keep()
-    if select is not None:
-        found = select(found)
+    if what.select is not None:
+        found = what.select(found)
     sets = [one for one in found.sets if one.members[0].role == PROFILE]
     return _with_modules(found, sets, profiles) if sets else found
 
@@ -184,18 +175,12 @@ def _nothing_found(names: Sequence[str]) -> NothingFound:
     )
 
 
-def search_events(found: Discovery, names: Sequence[str], *, is_selection: bool = False) -> Iterator[Event]:
-    """Yield what a log should hold of a search, besides its problems.
-
-    Args:
-        found: what is to be imported.
-        names: directories and files that were searched.
-        is_selection: more than that was found, so that nothing left is no news.
-    """
+def search_events(found: Discovery, what: Search) -> Iterator[Event]:
+    """Yield what a log should hold of a search, besides its problems; none left of a selection is no news."""
     for one in found.left_out:
         yield LeftOut(one.path, one.message)
-    if not found.found and not is_selection:
-        yield _nothing_found(names)
+    if not found.found and what.select is None:
+        yield _nothing_found(what.names)
 
 
 def _without_sidecars(dump_set: DumpSet) -> DumpSet:
@@ -204,38 +189,20 @@ def _without_sidecars(dump_set: DumpSet) -> DumpSet:
 
 def as_reject(problem: Problem) -> Rejected:
     """Return what keeps a file or directory from being searched, as a reject."""
-    return Rejected(display(problem.path), None, None, None, "unreadable", display(problem.message), None)
+    return Rejected(display(problem.path), kind="unreadable", message=display(problem.message))
 
 
 def plan_only(
-    names: Sequence[str],
-    target: Target,
-    rehash: bool,
-    read_hlo: bool,
-    follow_symlinks: bool,
-    select: Select | None,
-    terms: Terms,
-    started: float,
-    emit: Callable[[Event], None],
+    what: Search, target: Target, rehash: bool, started: float, emit: Callable[[Event], None]
 ) -> ImportSummary:
     """Report what an import would read; nothing is locked or written."""
     records = target.records(may_change=False)
     staging = staging_folder(target.place)
-    found = find_sets(
-        names,
-        records,
-        read_hlo=read_hlo,
-        follow_symlinks=follow_symlinks,
-        profiles=Profiles(staging, may_write=False),
-        select=select,
-        staging=staging,
-        may_write=False,
-        terms=terms,
-    )
+    found = find_sets(what, records, Profiles(staging, may_write=False), staging, may_write=False)
     tasks, unchanged = plan_tasks(found.sets, records.recorded(found.sets, rehash=rehash))
     problems = tuple(map(as_reject, found.problems))
     emit(Planned(found.found, len(tasks), 0, "staging" if records.locked else "database"))
-    for event in search_events(found, names, is_selection=select is not None):
+    for event in search_events(found, what):
         emit(event)
     for problem in problems:
         emit(set_rejected(problem))

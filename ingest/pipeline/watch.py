@@ -22,7 +22,7 @@ from ingest.dump.sets import Discovery, DumpSet, Problem
 from ingest.errors import DatabaseLocked, SourceError, UsageError
 from ingest.events import SourceAway
 from ingest.pipeline.importer import SOURCE_SECONDS, import_dumps
-from ingest.pipeline.plan import search
+from ingest.pipeline.plan import Search, search
 from ingest.pipeline.summary import ImportSummary
 from ingest.source.kinds import is_archive, is_url
 from ingest.source.source import Status, Terms
@@ -212,13 +212,9 @@ class _Look:
         return True
 
     def _search(self, names: Sequence[str]) -> Discovery:
-        return search(
-            names,
-            read_hlo=self._read_hlo,
-            follow_symlinks=self._follow_symlinks,
-            listings=self._archives,
-            terms=Terms(time.time() + self._timeout if self._timeout else None, self._is_apart),
-        )
+        terms = Terms(time.time() + self._timeout if self._timeout else None, self._is_apart)
+        what = Search(names, self._read_hlo, self._follow_symlinks, terms)
+        return search(what, listings=self._archives)
 
 
 class _Archives(Listings):

@@ -78,12 +78,12 @@ def reject(error: DumpError) -> Rejected:
     text = None if error.text is None else display(error.text[:2000])
     return Rejected(
         display(error.file),
-        error.line,
-        error.byte_offset,
-        error.section,
-        error.kind,
-        display(error.message),
-        text,
+        kind=error.kind,
+        message=display(error.message),
+        line=error.line,
+        byte_offset=error.byte_offset,
+        section=error.section,
+        text=text,
     )
 
 
@@ -91,12 +91,9 @@ def internal(dump_set: DumpSet, error: Exception) -> Rejected:
     """Turn a failure of xbuf's own into a reject that asks to report it."""
     return Rejected(
         display(dump_set.path(dump_set.members[0])),
-        None,
-        None,
-        None,
-        "internal",
-        display(f"xbuf failed on this dump ({_words(error)}); please report it, with the file"),
-        _place(error),
+        kind="internal",
+        message=display(f"xbuf failed on this dump ({_words(error)}); please report it, with the file"),
+        text=_place(error),
     )
 
 
@@ -109,13 +106,9 @@ def lost(dump_set: DumpSet) -> Rejected:
     """Return the reject of a set that its worker was lost with, also when it was alone."""
     return Rejected(
         display(os.path.join(dump_set.directory, dump_set.members[0].file_name)),
-        None,
-        None,
-        None,
-        "worker-lost",
-        "two processes that read it were killed or took too long, the second with nothing else to do; it is"
-        " left out until its files change: --rehash tries again, where there is more memory maybe",
-        None,
+        kind="worker-lost",
+        message="two processes that read it were killed or took too long, the second with nothing else to do;"
+        " it is left out until its files change: --rehash tries again, where there is more memory maybe",
     )
 
 

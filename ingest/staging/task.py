@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import NamedTuple
 
 from ingest.dump.sets import DumpSet, Member
@@ -50,12 +50,13 @@ class Rejected:
     """A set that was not loaded, and why; the columns of `rejects`."""
 
     file: str
-    line: int | None
-    byte_offset: int | None
-    section: str | None
+    _: KW_ONLY
+    line: int | None = None
+    byte_offset: int | None = None
+    section: str | None = None
     kind: str
     message: str
-    text: str | None
+    text: str | None = None
 
 
 @dataclass(slots=True)

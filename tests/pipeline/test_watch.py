@@ -21,7 +21,7 @@ from ingest.dump.sets import Discovery, DumpSet, Member
 from ingest.errors import DatabaseLocked, SourceError, UsageError
 from ingest.events import Event, SourceAway
 from ingest.pipeline.importer import import_dumps
-from ingest.pipeline.plan import Select
+from ingest.pipeline.plan import Search, Select
 from ingest.pipeline.summary import ImportSummary
 from ingest.pipeline.watch import (
     LONGEST_SECONDS,
@@ -33,7 +33,6 @@ from ingest.pipeline.watch import (
 )
 from ingest.source.address import parse_url
 from ingest.source.objects import AtUrl
-from ingest.source.source import Terms
 from tests.source.test_archives import as_zip
 from tests.support.dump_sets import DATA, SEEDS
 
@@ -121,11 +120,11 @@ class Store:
         self._day, self._looks = day, looks
         self.imported: list[list[str]] = []
 
-    def search(self, *_: object, terms: Terms, **__: object) -> Discovery:
+    def search(self, what: Search, **_: object) -> Discovery:
         found = self._looks[max(second for second in self._looks if second <= self._day.now)]
         if isinstance(found, Exception):
             raise found
-        source = AtUrl(parse_url("s3://bucket"), terms)
+        source = AtUrl(parse_url("s3://bucket"), what.terms)
         sets = [
             DumpSet("s3://bucket/d", etag[0], (Member("primary", "x", 1, 0, etag),), (), None, source)
             for etag in found
@@ -133,7 +132,7 @@ class Store:
         return Discovery(tuple(sets), ())
 
     def import_dumps(self, names: list[str], _: object, *, select: Select, **__: object) -> ImportSummary:
-        found = select(self.search(terms=Terms()))
+        found = select(self.search(Search([], read_hlo=True, follow_symlinks=False)))
         self.imported.append([one.members[0].etag or "" for one in found.sets])
         return ImportSummary("x", 1, "ok", found.found, found.found, 0, 0, 0, 0, 0.0, (), ())
 

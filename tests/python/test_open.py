@@ -97,7 +97,7 @@ def test_what_cannot_be_opened_has_an_error_of_its_own(tmp_path: Path) -> None:
 
 def test_what_is_lost_is_an_error_alone_and_a_warning_among_others() -> None:
     """The others are there."""
-    reject = Rejected("a.hlo.pb", None, None, None, "hlo-proto", "is cut off", None)
+    reject = Rejected("a.hlo.pb", kind="hlo-proto", message="is cut off")
     some = ImportSummary("x.duckdb", 1, "rejects", 3, 1, 0, 1, 1, 9, 0.1, (reject,), ("b.hlo.pb",))
     with pytest.warns(xbuf.RejectedWarning, match=r"2 of 3 dumps .* first a\.hlo\.pb: is cut off"):
         check_loaded(some, ["dumps"])
