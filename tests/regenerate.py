@@ -13,16 +13,16 @@ from pathlib import Path
 import duckdb
 
 from ingest.database.connect import open_database
-from ingest.database.reference import reference as tables_reference
 from ingest.query.catalog import shipped
-from ingest.query.docs import example_values, reference
 from ingest.query.formats import write_text
 from ingest.query.header import SavedQuery
 from ingest.query.result import Listed, Result
 from ingest.query.run import bind, run_query
 from tests.support.comparisons import COMPARED, comparison_of, load_comparisons, texts_of
 from tests.support.comparisons import FOLDER as COMPARISONS
+from tests.support.queries_page import example_values, reference
 from tests.support.query_databases import GOLDEN, TESTS, load_demonstration
+from tests.support.tables_page import reference as tables_reference
 
 DOCS = TESTS.parent / "docs" / "queries.md"
 SCREENS = (80, 120, 200)

@@ -6,20 +6,17 @@ is refused, and so is a table that is not of the columns, or of the Delta featur
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ingest.database.schema import Type
-from ingest.database.tables import TABLES
 from ingest.errors import DatabaseError, NotADatabase
 from ingest.lake.create import require_head
-from ingest.lake.layout import LAKE_TABLES
+from ingest.lake.layout import LAKE_TABLES, delta_schema
 from ingest.lake.store import Lake, in_words
 
 if TYPE_CHECKING:
@@ -29,13 +26,6 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=-]*")
 _AT_ONCE: Final = 8
 """Tables of a store that are opened at the same time."""
 _TRIALS: Final = 5
-_DELTA: Final = {
-    "BIGINT": "long",
-    "BOOLEAN": "boolean",
-    "DOUBLE": "double",
-    "TIMESTAMP": "timestamp",
-    "VARCHAR": "string",
-}
 
 
 class LakeFile(NamedTuple):
@@ -122,10 +112,9 @@ def files_of(lake: Lake, name: str, table: DeltaTable) -> TableFiles:
         NotADatabase: it is no table of ours, or names files elsewhere.
     """
     place = f"{lake}/{name}"
-    wanted = {column.name: _delta_type(column.type) for column in TABLES[name].columns}
+    wanted = {field.name: field.type for field in delta_schema(name).fields}
     with in_words(lake, name):
-        schema = json.loads(table.schema().to_json())
-        fields = {field["name"]: _named(field["type"]) for field in schema["fields"]}
+        fields = {field.name: field.type for field in table.schema().fields}
         is_plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
         files = listed(table)
         actions = table.get_add_actions(flatten=True)
@@ -137,7 +126,7 @@ def files_of(lake: Lake, name: str, table: DeltaTable) -> TableFiles:
             else len(files)
             for column in wanted
         }
-    if not is_plain or not wanted.items() <= fields.items():
+    if not is_plain or any(fields.get(column) != type_ for column, type_ in wanted.items()):
         raise NotADatabase(f"{place}: is a Delta table of something else; name another place")
     elsewhere = next((file.name for file in files if not _PLAIN.fullmatch(file.name)), None)
     if elsewhere is None and lake.is_local:
@@ -164,18 +153,6 @@ def listed(table: DeltaTable) -> list[LakeFile]:
 
 def _look_up(lake: Lake, name: str) -> TableFiles:
     return files_of(lake, name, lake.table(name))
-
-
-def _named(delta_type: Any) -> str:
-    """Write a type of Delta as a text: `long`, `long[]`."""
-    if isinstance(delta_type, dict):
-        return f"{delta_type.get('elementType')}[]"
-    return str(delta_type)
-
-
-def _delta_type(type_: Type) -> str:
-    element, brackets, _ = type_.partition("[]")
-    return _DELTA[element] + brackets
 
 
 def _links(folder: str, names: Collection[str]) -> Iterator[str]:

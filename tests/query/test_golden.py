@@ -13,10 +13,10 @@ import pytest
 from ingest.database.connect import open_database
 from ingest.query.catalog import shipped
 from ingest.query.cells import display_width
-from ingest.query.docs import reference
 from ingest.query.formats import write_text
 from ingest.query.result import Listed
 from tests.regenerate import DOCS, golden_result, golden_text, screen_text
+from tests.support.queries_page import reference
 from tests.support.query_databases import GOLDEN, one_of_each_parameter
 
 
