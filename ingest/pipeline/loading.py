@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -78,8 +78,12 @@ class FileLoading(Loading):
             create_database(self._target, queries_of=VERSION)
             with self.writer(patient=False) as writer:
                 close_unfinished_imports(writer.connection)
-                earlier = [load_journal(writer.connection, one) for one in self.pending]
-                mine = load_journal(writer.connection, journal, parts=parts, is_whole=False)
+                *earlier, mine = [
+                    load_journal(writer.connection, one)
+                    if one is not journal
+                    else load_journal(writer.connection, one, parts=parts, is_whole=False)
+                    for one in self._in_order(writer.connection, [*self.pending, journal])
+                ]
         except DatabaseLocked:
             self._next_step = time.monotonic() + STEP_SECONDS
             return
@@ -128,15 +132,10 @@ class FileLoading(Loading):
         self, connection: duckdb.DuckDBPyConnection, journals: Sequence[Journal], changes: Changes
     ) -> list[LoadedJournal]:
         close_unfinished_imports(connection)
-        folded = read_folded(self._target)
-        loaded: list[LoadedJournal] = []
-        for one in journals:  # imports are numbered in the order in which they began
-            before = folded if one is journals[-1] else _begun_before(folded, one.record.started_at)
-            load_records(connection, before)
-            folded = folded[len(before) :]
-            loaded.append(
-                load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
-            )
+        loaded = [
+            load_journal(connection, one, lambda done, total: self._report(Progress("load", done, total)))
+            for one in self._in_order(connection, journals)
+        ]
         self._written.update(one.import_id for one in loaded)
         update_times(connection, changes.touched)
         if changes.labelled:
@@ -148,6 +147,20 @@ class FileLoading(Loading):
 
             install_queries(connection, VERSION)
         return loaded
+
+    def _in_order(
+        self, connection: duckdb.DuckDBPyConnection, journals: Sequence[Journal]
+    ) -> Iterator[Journal]:
+        """Yield journals, each when all imports without parts that began before it are recorded.
+
+        So imports are numbered in the order in which they began.
+        """
+        folded = read_folded(self._target)
+        for one in journals:
+            before = folded if one is journals[-1] else _begun_before(folded, one.record.started_at)
+            load_records(connection, before)
+            folded = folded[len(before) :]
+            yield one
 
     def _noted(self, changes: Changes) -> str:
         """Return the condition of the runs that this import has written."""

@@ -27,6 +27,8 @@ from ingest.database.import_lock import lock_holder
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.sets import DumpSet, Member
 from ingest.errors import XbufError
+from ingest.pipeline.journal import open_journal
+from ingest.pipeline.labels import Labelling
 from ingest.staging.at_hand import AtHand, reading
 from ingest.staging.child import WorkerLost
 from ingest.staging.pool import Workers
@@ -231,6 +233,18 @@ def test_what_is_read_is_loaded_in_steps(
         assert import_dumps([dumps], database).unchanged == 5
     assert [one[0] for one in found] == [False, True]
     assert found[0][1:] == found[1][1:]
+
+
+def test_imports_are_numbered_in_the_order_in_which_they_began(
+    dumps: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was killed before it had read anything comes first, also where the next loads in steps."""
+    open_journal(str(database), ["killed"], Labelling(), replace_runs=False, version="0")
+    monkeypatch.setattr(loading_module, "STEP_SECONDS", 0.0)
+    import_dumps([dumps], database, jobs=1)
+    with duckdb.connect(str(database), read_only=True) as connection:
+        began = connection.execute("SELECT sources FROM imports ORDER BY import_id").fetchall()
+    assert began == [(["killed"],), ([str(dumps)],)]
 
 
 @pytest.mark.usefixtures("workers")
