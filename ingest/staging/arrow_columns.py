@@ -117,7 +117,7 @@ class ArrowColumns:
         """Of values that are written in another order than that of their ids."""
         self._phis: frozenset[str] | None = None
         """Instructions that define a phi value, once all values are known."""
-        self._loop_results: list[tuple[Part, int]] = []
+        self._loop_results: dict[Part, int] = {}
         self._first_operands: list[pa.Table] = []
         self._colors = array("q")
         self._roles: list[str] = []
@@ -154,7 +154,8 @@ class ArrowColumns:
         self._phis = frozenset(values["name"].filter(pa.array(is_phi)).to_pylist())
         if self._comparison is not None:
             for start in range(0, len(values), _ROWS_AT_ONCE):
-                self._comparison.take_values(*value_lines(values.slice(start, _ROWS_AT_ONCE)))
+                lines = value_lines(values.slice(start, _ROWS_AT_ONCE))
+                self._comparison.take_values(lines.rows, *lines[2:])
 
     def repeated(self) -> Sequence[int]:
         """Return two ids that are equal, or none."""
@@ -396,8 +397,8 @@ class ArrowColumns:
         self._parameters.extend(piece.parameters)
         self._print += piece.print
         self._prints.extend(piece.prints)
-        self._loop_results += piece.results
-        if piece.operands is not None:
+        self._loop_results |= piece.results
+        if piece.operands:
             self._first_operands.append(piece.operands)
         if piece.ranges is not None:
             self._range_pieces.append(piece.ranges)

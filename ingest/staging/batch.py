@@ -8,8 +8,7 @@ where the database has `run_id`.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -27,7 +26,6 @@ from ingest.hlo.records import Alias, Donor
 from ingest.liveness.addresses import SharedAddress
 from ingest.liveness.donations import NO_DONATION, Donation
 from ingest.liveness.occupancy import Occupancy
-from ingest.staging.loops import Part
 from ingest.staging.peak_list import PeakMatch
 from ingest.staging.program_digest import Prints
 from ingest.staging.sidecars import Sidecars, Source
@@ -197,43 +195,17 @@ class Batch:
             self.use_counts.append((list(ids), used.use_counts))
             self._count("uses", run_no, len(names))
 
-    def loop_results(self, lines: Printed, sources: Mapping[str, Source]) -> Iterator[tuple[Part, int]]:
-        """Yield parts of loops' results among the values that were added last, each with its place there.
+    def opcodes(self, names: Sequence[str], sources: Mapping[str, Source]) -> list[str | None]:
+        """Return the opcodes of the values that were added last: of their texts, else of the HLO module.
 
         Arguments are as for `add_values`.
         """
-        if not any(lines.phis):
-            return
-        numbers = self.text_numbers[-len(lines.ids) :]
-        for place, (name, index, phi) in enumerate(zip(*lines[1:4], strict=True)):
-            if not phi:
-                continue
-            number = numbers[place]
-            says = sources.get(name) if number is None else self.instructions[number]
-            if says is not None and says.opcode == "while":
-                yield (name, index or "{}"), place
-
-    def value_prints(
-        self, lines: Printed, used: UsedScan | None, sources: Mapping[str, Source]
-    ) -> array[int]:
-        """Return what values that were added last count in the digest of their dump, but for live ranges.
-
-        Arguments are as for `add_values`.
-        """
-        names = lines.names
-        if not names:
-            return array("Q")
-        instructions = self.instructions
-        opcodes = [
-            None if number is None else instructions[number].opcode
-            for number in self.text_numbers[-len(names) :]
-        ]
-        if sources:
-            stated = (source and source.opcode for source in map(sources.get, names))
-            opcodes = [one or other for one, other in zip(opcodes, stated, strict=True)]
-        if used is None:
-            return self.prints.of_values(names, lines.indices, lines.shapes, opcodes)
-        return self.prints.of_values(names, lines.indices, lines.shapes, opcodes, used.uses, used.use_counts)
+        numbers = self.text_numbers[-len(names) :] if names else []
+        printed = [None if number is None else self.instructions[number].opcode for number in numbers]
+        if not sources:
+            return printed
+        stated = (source and source.opcode for source in map(sources.get, names))
+        return [one or other for one, other in zip(printed, stated, strict=True)]
 
     def add_sidecars(self, run_no: int, sidecars: Sidecars) -> None:
         """Add what HLO text and protobuf state."""

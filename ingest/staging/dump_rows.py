@@ -6,22 +6,21 @@ A large dump never is whole in memory: `ingest.staging.arrow_columns` finds the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ingest.dump.parsed import ParsedDump
 from ingest.dump.records import role_within
 from ingest.dump.shapes import parse_shape
-from ingest.dump.used_values import UsedScan
 from ingest.liveness.addresses import Located, Loop, SharedAddress, shared_addresses
 from ingest.liveness.donations import Held, donations
 from ingest.liveness.measure import NOT_LIVE
 from ingest.liveness.occupancy import LEAVES, NOT_RANGED, Occupancy, Placed, color_peaks, occupancies
 from ingest.staging.batch import Batch, Printed
-from ingest.staging.loops import Part, first_operands, loops_of
+from ingest.staging.loops import Part, first_operands, loop_results, loops_of
 from ingest.staging.peak_list import PeakMatcher
 from ingest.staging.program_digest import placed, signed
-from ingest.staging.sidecars import NO_SIDECARS, Sidecars, Source
+from ingest.staging.sidecars import NO_SIDECARS, Sidecars
 
 
 def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = NO_SIDECARS) -> None:
@@ -29,16 +28,6 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     starts, ends = _slots(dump)
     lines = Printed.of(dump.values)
     sources = sidecars.sources(lines.names)
-    parameters = set(parameter_ids(dump.ids, lines.names, dump.used, sources))
-    held = _occupancies(dump, parameters, ends)
-    donated = donations(_held(dump, held, sidecars.declared_donations()))
-    batch.add_allocations(
-        run_no, dump.headers, sidecars.allocation_facts(), held, donated, dump.other_color_values
-    )
-    if dump.intervals is not None and dump.liveness is not None:
-        colors = [header.attributes.color for header in dump.headers]
-        batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
-    batch.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
     batch.add_values(
         run_no,
         lines,
@@ -49,10 +38,22 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
         dump.used,
         sources,
     )
+    opcodes = batch.opcodes(lines.names, sources)
+    parameters = set(parameter_ids(dump.ids, opcodes))
+    held = _occupancies(dump, parameters, ends)
+    donated = donations(_held(dump, held, sidecars.declared_donations()))
+    batch.add_allocations(
+        run_no, dump.headers, sidecars.allocation_facts(), held, donated, dump.other_color_values
+    )
+    if dump.intervals is not None and dump.liveness is not None:
+        colors = [header.attributes.color for header in dump.headers]
+        batch.add_color_peaks(run_no, color_peaks(dump.intervals, dump.liveness, colors))
+    batch.add_reuse(run_no, [(dump.headers[line.header].allocation, line) for line in dump.reuse])
     if not sidecars.has_fingerprint:
-        prints = batch.value_prints(lines, dump.used, sources)
+        uses, counts = ((), ()) if dump.used is None else (dump.used.uses, dump.used.use_counts)
+        prints = batch.prints.of_values(lines.names, lines.indices, lines.shapes, opcodes, uses, counts)
         dump.digest = signed(placed(prints, starts, ends) + batch.prints.of_allocations(dump.headers))
-    results = dict(batch.loop_results(lines, sources))
+    results = loop_results(lines, opcodes, range(len(dump.ids)))
     batch.add_shared_addresses(run_no, _shared_addresses(dump, (starts, ends), results))
     batch.add_sidecars(run_no, sidecars)
     if dump.schedule is not None:
@@ -68,28 +69,9 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
     batch.add_notices(run_no, dump.notices)
 
 
-def parameter_ids(
-    ids: Sequence[int], names: Iterable[str], used: UsedScan | None, sources: Mapping[str, Source]
-) -> list[int]:
-    """Return the ids of the values that a parameter instruction defines.
-
-    Its text says so, or the HLO module where no text is printed (as for column `opcode`).
-    """
-    texts = [""] * len(ids) if used is None else used.texts
-    if all(texts):
-        return [id_ for id_, text in zip(ids, texts, strict=True) if _defines_parameter(text)]
-    found = []
-    for id_, name, text in zip(ids, names, texts, strict=True):
-        source = None if text else sources.get(name)
-        if _defines_parameter(text) or (source is not None and source.opcode == "parameter"):
-            found.append(id_)
-    return found
-
-
-def _defines_parameter(text: str) -> bool:
-    """Say whether an instruction text is that of a parameter; metadata of others may read so."""
-    at = text.find(" parameter(")
-    return at >= 0 and text.find('"', 0, at) < 0
+def parameter_ids(ids: Sequence[int], opcodes: Sequence[str | None]) -> list[int]:
+    """Return the ids of the values that a parameter instruction defines."""
+    return [id_ for id_, opcode in zip(ids, opcodes, strict=True) if opcode == "parameter"]
 
 
 def _held(

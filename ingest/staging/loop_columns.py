@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +14,20 @@ from ingest.staging.loops import Part, loops_of
 
 
 def loops_of_many(
-    loop_results: Sequence[tuple[Part, int]], first_operands: list[pa.Table], ids: Numbers
+    loop_results: Mapping[Part, int], first_operands: list[pa.Table], ids: Numbers
 ) -> list[Loop]:
     """Return the parts of loops.
 
     Args:
-        loop_results: part of a loop's result, and the id of its value.
+        loop_results: parts of loops' results, each with the id of its value.
         first_operands: name, index and id of parts of first operands; the list is emptied.
         ids: of all values, ascending.
     """
     if not loop_results or not first_operands:
         return []
     operands = joined(first_operands)
-    rows = np.searchsorted(ids, [id_ for _, id_ in loop_results]).tolist()
-    results = {part: row for (part, _), row in zip(loop_results, rows, strict=True)}
+    rows = np.searchsorted(ids, list(loop_results.values())).tolist()
+    results = dict(zip(loop_results, rows, strict=True))
     names = pa.array({name for name, _ in results}, pa.string())
     some = operands.filter(pc.is_in(operands["name"], names))
     parts = zip(as_list(some["name"]), as_list(some["index"]), strict=True)

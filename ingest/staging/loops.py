@@ -9,9 +9,28 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from ingest.dump.used_values import UsedScan
 from ingest.liveness.addresses import Loop
+from ingest.staging.batch import Printed
 
 Part = tuple[str, str]
 """Instruction and shape index of a loop's result, or of its operand."""
+
+
+def loop_results(lines: Printed, opcodes: Sequence[str | None], values: Sequence[int]) -> dict[Part, int]:
+    """Return which values are parts of loops' results.
+
+    Args:
+        lines: what the value lines print.
+        opcodes: of their instructions.
+        values: how each of them is named in the answer, by its id or its row.
+    """
+    if not any(lines.phis):
+        return {}
+    columns = zip(*lines[1:4], opcodes, values, strict=True)
+    return {
+        (name, index or "{}"): value
+        for name, index, phi, opcode, value in columns
+        if phi and opcode == "while"
+    }
 
 
 def first_operands(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +39,10 @@ from ingest.staging.arrow_rows import batch_tables, write_tables
 from ingest.staging.batch import Batch, Printed
 from ingest.staging.columns import Numbers, as_list
 from ingest.staging.dump_rows import parameter_ids
-from ingest.staging.loops import Part, first_operands
+from ingest.staging.loops import Part, loop_results
 from ingest.staging.memory import release_freed
 from ingest.staging.sidecars import Source
+from ingest.staging.use_columns import first_operand_table, prints_with_uses
 
 
 class Where(NamedTuple):
@@ -59,9 +60,10 @@ class Where(NamedTuple):
 
 
 class ValueLines(NamedTuple):
-    """Value lines, column-wise; `rows` are as `ValueLine`."""
+    """Value lines, row by row as `ValueLine` and column-wise."""
 
     rows: Sequence[tuple[str, ...]]
+    printed: Printed
     ids: Sequence[int]
     allocation_of: Sequence[int]
     offsets: Sequence[int]
@@ -90,7 +92,7 @@ class StagedPiece(NamedTuple):
     """What each of its values counts; empty where it is not asked for."""
     parameters: Sequence[int] = ()
     """Ids of the values that parameter instructions define."""
-    results: Sequence[tuple[Part, int]] = ()
+    results: Mapping[Part, int] = {}
     """Parts of the results of loops, each with the id of its value."""
     operands: pa.Table | None = None
     """Parts of first operands (name and index), each with the id of its value; see `first_operands`."""
@@ -255,8 +257,9 @@ def value_lines(values: pa.Table) -> ValueLines:
     ids, owners, names, indices, phis, colors, sizes, offsets, shapes = (
         as_list(column) for column in values.columns
     )
-    parts = (map(str, ids), names, indices, phis, colors, map(str, sizes), map(str, offsets), shapes)
-    return ValueLines(list(zip(*parts, strict=True)), ids, owners, offsets, sizes)
+    id_texts, size_texts, offset_texts = (list(map(str, numbers)) for numbers in (ids, sizes, offsets))
+    printed = Printed(id_texts, names, indices, phis, colors, size_texts, offset_texts, shapes)
+    return ValueLines(list(zip(*printed, strict=True)), printed, ids, owners, offsets, sizes)
 
 
 def write_values(
@@ -265,34 +268,30 @@ def write_values(
     sources: Mapping[str, Source],
     where: Where,
     with_digest: bool,
-    phis: Container[str] | None,
+    phis: Collection[str] | None,
 ) -> StagedPiece:
     """Write the rows of values, with positions and uses where these are known.
 
     `phis` are the instructions that define a phi value in the dump, None where that is not known yet.
     """
     batch = Batch()
-    printed = Printed.of(lines.rows)
-    batch.add_values(where.run_no, printed, *lines[1:], used, sources)
-    prints = batch.value_prints(printed, used, sources) if with_digest else array("Q")
-    parameters = parameter_ids(lines.ids, printed.names, used, sources)
-    return StagedPiece(
+    printed = lines.printed
+    batch.add_values(where.run_no, printed, *lines[2:], used, sources)
+    opcodes = batch.opcodes(printed.names, sources)
+    staged = StagedPiece(
         Facts(),
-        where.write(batch),
-        prints=prints,
-        parameters=parameters,
-        results=[(part, lines.ids[place]) for part, place in batch.loop_results(printed, sources)],
-        operands=None if used is None else _operand_table(first_operands(used, lines.ids, phis)),
+        batch.size,
+        prints=batch.prints.of_values(*printed[1:3], printed.shapes, opcodes) if with_digest else array("Q"),
+        parameters=parameter_ids(lines.ids, opcodes),
+        results=loop_results(printed, opcodes, lines.ids),
     )
-
-
-def _operand_table(operands: Iterable[tuple[Part, int]]) -> pa.Table | None:
-    rows = [(name, index, id_) for (name, index), id_ in operands]
-    if not rows:
-        return None
-    names, indices, ids = zip(*rows, strict=True)
-    columns = {"name": pa.array(names).dictionary_encode(), "index": pa.array(indices).dictionary_encode()}
-    return pa.table(columns | {"id": pa.array(ids, pa.int64())})
+    for name, table in batch_tables(batch):
+        write_tables([(name, table)], where.directory, where.suffix)
+        if name == "uses" and used is not None:
+            if with_digest:
+                staged = staged._replace(prints=prints_with_uses(staged.prints, used.use_counts, table))
+            staged = staged._replace(operands=first_operand_table(table, phis))
+    return staged
 
 
 def stage_used_piece(
@@ -302,7 +301,7 @@ def stage_used_piece(
     sources: Mapping[str, Source],
     where: Where,
     with_digest: bool,
-    phis: Container[str] | None,
+    phis: Collection[str] | None,
 ) -> StagedPiece:
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)

@@ -58,7 +58,7 @@ class Prints:
             use_counts: how many of them each value has; empty without uses.
         """
         known = self._values
-        keys = list(zip(shapes, indices, opcodes, _without_numbers(names), strict=True))
+        keys = list(zip(shapes, indices, opcodes, without_numbers(names), strict=True))
         for key in keys:
             if key not in known:
                 shape, index, opcode, stem = key
@@ -77,11 +77,10 @@ class Prints:
     def _of_uses(self, uses: Sequence[tuple[str, str, str]]) -> list[int]:
         names, operands, indices = zip(*uses, strict=True)
         known = self._uses
-        keys = list(zip(operands, indices, _without_numbers(names), strict=True))
+        keys = list(zip(operands, indices, without_numbers(names), strict=True))
         for key in keys:
             if key not in known:
-                operand, index, stem = key
-                known[key] = _hash(operand, index or "{}", stem)
+                known[key] = print_of_use(*key)
         return [*map(known.__getitem__, keys)]
 
     def of_allocations(self, headers: Iterable[Header]) -> int:
@@ -132,7 +131,13 @@ def signed(digest: int) -> int:
     return digest - (1 << 64) if digest >> 63 else digest
 
 
-def _without_numbers(names: Sequence[str]) -> list[str]:
+def print_of_use(operand: str, index: str, stem: str) -> int:
+    """Return what a use counts: operand and index as printed, name of the user without numbers."""
+    return _hash(operand, index or "{}", stem)
+
+
+def without_numbers(names: Sequence[str]) -> list[str]:
+    """Return names without their digits and dots."""
     return "\n".join(names).translate(_NO_NUMBERS).split("\n") if names else []
 
 

@@ -21,6 +21,7 @@ from ingest.liveness.occupancy_columns import (
     color_peaks_of_many,
     occupancy_columns,
 )
+from ingest.staging.batch import Batch, Printed
 from ingest.staging.dump_rows import parameter_ids
 from ingest.staging.sidecars import Source
 from tests.support.live_bytes import union_at
@@ -172,9 +173,12 @@ def test_parameters_are_known_by_their_text_or_by_the_module(
     from ingest.dump.used_values import UsedScan
 
     block = ("4", "p.1", "", "", "", "", "", text)
-    used = UsedScan([block], [], [0], [], [0], set(), Notices())
+    used = UsedScan([block], [("p.1", "")], [1], [], [0], set(), Notices())
     sources = {} if known is None else {"p.1": Source(None, None, None, None, known, None, None)}
-    assert parameter_ids([4], ["p.1"], used, sources) == ([4] if expected else [])
+    lines = Printed.of([("4", "p.1", "", "", "", "8", "0", "f32[2]")])
+    batch = Batch()
+    batch.add_values(0, lines, [4], [0], [0], [8], used, sources)
+    assert parameter_ids([4], batch.opcodes(lines.names, sources)) == ([4] if expected else [])
 
 
 def test_live_ranges_repeat_what_their_values_are(demonstration: duckdb.DuckDBPyConnection) -> None:

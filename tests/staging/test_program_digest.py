@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.dump.headers import HEADER_LINE, read_header
 from ingest.staging.program_digest import Prints, placed, placed_many, signed
+from ingest.staging.use_columns import first_operand_table, prints_with_uses
 
 Use = tuple[str, str, str]
 Value = tuple[str, str, str, str | None, int, int, list[Use]]
 """Name, index, shape, opcode, first slot, last slot and uses."""
 
 _USES = st.lists(
-    st.tuples(st.sampled_from(["add.1", "mul.2", "add.22"]), st.sampled_from(["0", "1"]), st.just("")),
+    st.tuples(
+        st.sampled_from(["add.1", "mul.2", "add.22"]),
+        st.sampled_from(["0", "1", str(2**63 - 1)]),
+        st.sampled_from(["", "{1}"]),
+    ),
     max_size=2,
 )
 _VALUES = st.lists(
@@ -33,12 +39,26 @@ _VALUES = st.lists(
 )
 
 
+def use_table(uses: list[Use]) -> pa.Table:
+    """Return uses as rows of the table `uses`, each of a value of its own."""
+    names, operands, indices = zip(*uses, strict=True)
+    columns = {
+        "value_id": range(len(uses)),
+        "instruction": names,
+        "operand_number": map(int, operands),
+        "operand_index": [index or "{}" for index in indices],
+    }
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
 def digest(values: list[Value]) -> int:
     """Return the digest of values as the import makes it, in columns as one by one."""
     names, indices, shapes, opcodes, starts, ends, uses = zip(*values, strict=True) if values else ((),) * 7
-    prints = Prints().of_values(
-        names, indices, shapes, opcodes, [use for some in uses for use in some], list(map(len, uses))
-    )
+    every, counts = [use for some in uses for use in some], list(map(len, uses))
+    prints = Prints().of_values(names, indices, shapes, opcodes, every, counts)
+    if every:
+        without = Prints().of_values(names, indices, shapes, opcodes)
+        assert prints_with_uses(without, counts, use_table(every)) == prints
     found = placed(prints, starts, ends)
     assert placed_many(prints, np.array(starts, np.int64), np.array(ends, np.int64)) == found
     return found
@@ -100,3 +120,15 @@ def test_digest_fits_a_bigint() -> None:
     assert [signed(number) for number in (0, 2**63 - 1, 2**63, 2**64 - 1, 2**64 + 5)] == [
         0, 2**63 - 1, -(2**63), -1, 5,
     ]  # fmt: skip
+
+
+def test_first_operands_of_chosen_instructions() -> None:
+    uses: list[Use] = [
+        ("add.1", "0", ""), ("add.1", "1", ""), ("while.2", "0", "{1}"), ("while.3", "0", "{1}")
+    ]  # fmt: skip
+    table = use_table(uses)
+    assert first_operand_table(table, {"while.2", "add.1"}).to_pylist() == [
+        {"name": "add.1", "index": "{}", "id": 0},
+        {"name": "while.2", "index": "{1}", "id": 2},
+    ]
+    assert first_operand_table(table, None)["id"].to_pylist() == [0, 2, 3]
