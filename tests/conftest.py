@@ -15,7 +15,6 @@ from hypothesis import settings
 import ingest.database.creation
 from ingest.database.connect import create, open_database
 from ingest.database.file import CONFIG
-from ingest.version import VERSION
 from tests.support.new_databases import NewDatabases
 from tests.support.once import made_once
 from tests.support.query_databases import load_demonstration, load_seeds
@@ -102,7 +101,7 @@ def bare_database(tmp_path: Path) -> Path:
 def database(tmp_path: Path) -> Path:
     """Path of an empty database at head with the saved queries."""
     path = tmp_path / "xbuf.duckdb"
-    create(path, queries_of=VERSION)
+    create(path, with_queries=True)
     return path
 
 

@@ -184,12 +184,12 @@ def open_database(
     return connection
 
 
-def create(path: _Path, *, queries_of: str | None = None) -> None:
+def create(path: _Path, *, with_queries: bool = False) -> None:
     """Make a new database at head, or do nothing where there is a file.
 
     Args:
         path: where it is to be.
-        queries_of: version of xbuf whose saved queries it gets.
+        with_queries: it gets the saved queries at once.
 
     Raises:
         NotADatabase: there is something else.
@@ -197,7 +197,7 @@ def create(path: _Path, *, queries_of: str | None = None) -> None:
     """
     shown = os.fspath(path)
     if not _exists(shown):
-        make_database(shown, queries_of)
+        make_database(shown, with_queries=with_queries)
 
 
 def upgrade(path: _Path, *, wait_seconds: float = 0.0) -> Upgrade:

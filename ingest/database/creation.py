@@ -15,28 +15,28 @@ from ingest.database.revision import HEAD
 from ingest.errors import DatabaseError
 
 
-def create_at_head(path: str, *, queries_of: str | None = None) -> None:
+def create_at_head(path: str, *, with_queries: bool = False) -> None:
     """Create a database file at head and checkpoint it.
 
     Args:
         path: the new file.
-        queries_of: version of xbuf whose saved queries it gets at once; without, they come with the first
-            load, which looks what users have made meanwhile.
+        with_queries: it gets the saved queries at once; without, they come with the first load, which looks
+            what users have made meanwhile.
 
     Raises:
         duckdb.Error: it cannot be written.
     """
     with duckdb.connect(path, config=NEW_FILE) as connection:
         connection.execute(f"BEGIN;\n{creation(HEAD)}")
-        if queries_of is not None:
+        if with_queries:
             from ingest.query.install import install_in_new  # 40 ms
 
-            install_in_new(connection, queries_of)
+            install_in_new(connection)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT")
 
 
-def make_database(path: str, queries_of: str | None = None) -> None:
+def make_database(path: str, *, with_queries: bool = False) -> None:
     """Create a database at head in one step: a kill leaves no file or a whole one.
 
     The file is made in a private folder next to its place and linked there, so of two processes that create
@@ -44,7 +44,7 @@ def make_database(path: str, queries_of: str | None = None) -> None:
 
     Args:
         path: where it is to be.
-        queries_of: as `create_at_head`.
+        with_queries: as `create_at_head`.
 
     Raises:
         DatabaseError: the file system refuses, or a WAL without its database is there.
@@ -59,7 +59,7 @@ def make_database(path: str, queries_of: str | None = None) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix=UNBORN, dir=folder) as scratch:
             new = os.path.join(scratch, name)
-            create_at_head(new, queries_of=queries_of)
+            create_at_head(new, with_queries=with_queries)
             sync(new)
             _put(new, place)
         sync(folder)

@@ -112,7 +112,7 @@ def _fill(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, root: str, 
         connection.register_filesystem(StoredFiles(snapshot, lake.root))
     # A macro is bound as it is made: to tables without rows, which opens no file.
     connection.execute(f"BEGIN; {''.join(map(created, TABLES.values()))}")
-    install_in_new(connection, VERSION)
+    install_in_new(connection)
     statements = [f'DROP TABLE "{name}"' for name in LAKE_TABLES]
     for name in LAKE_TABLES:
         table, files = TABLES[name], snapshot.tables[name]

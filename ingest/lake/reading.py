@@ -12,7 +12,6 @@ from ingest.database.connect import open_database
 from ingest.errors import UsageError
 from ingest.lake.layout import TABLES_OF_RUNS
 from ingest.source.kinds import is_lake
-from ingest.version import VERSION
 
 
 def open_to_read(
@@ -73,4 +72,4 @@ def install_macros(connection: duckdb.DuckDBPyConnection, database: str, stateme
     if is_lake(database):
         from ingest.query.install import install_used  # 30 ms
 
-        install_used(connection, statement, VERSION, ("runs", *TABLES_OF_RUNS))
+        install_used(connection, statement, ("runs", *TABLES_OF_RUNS))

@@ -26,7 +26,6 @@ from ingest.lake.opened import open_lake
 from ingest.lake.store import Lake
 from ingest.lake.transactions import take_number
 from ingest.sql import literal, one_number
-from ingest.version import VERSION
 
 _CHILDREN: Final = ("run_labels", *RUN_TABLES)
 
@@ -74,7 +73,7 @@ def export_lake(lake: Lake, path: str) -> Exported:
         try:
             with tempfile.TemporaryDirectory(prefix=UNBORN, dir=os.path.dirname(place)) as scratch:
                 new = os.path.join(scratch, os.path.basename(place))
-                create_at_head(new, queries_of=VERSION)
+                create_at_head(new, with_queries=True)
                 connection.execute(f"ATTACH {literal(new)} AS file; BEGIN")
                 rows = {
                     name: one_number(connection, f'INSERT INTO file."{name}" BY NAME FROM main."{name}"')

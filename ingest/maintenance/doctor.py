@@ -249,7 +249,7 @@ def _schema(connection: duckdb.DuckDBPyConnection) -> Finding:
 
 
 def _queries(connection: duckdb.DuckDBPyConnection) -> Finding:
-    if installed_digest(connection) == shipped_digest(VERSION):
+    if installed_digest(connection) == shipped_digest():
         return Finding("queries", "ok", "the installed queries are those of this xbuf")
     return Finding("queries", "note", "the installed queries are older; the next import refreshes them")
 

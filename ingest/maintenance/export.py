@@ -128,7 +128,7 @@ def import_export(
         connection = writer.connection
         with transaction(connection):
             restored = _restore(connection, {table: glob.escape(_file(directory, table)) for table in tables})
-        install_queries(connection, VERSION)
+        install_queries(connection)
     return restored
 
 

@@ -23,7 +23,6 @@ from ingest.pipeline.summary import Progress
 from ingest.pipeline.target import Changes, Loading
 from ingest.query.digest import installed_digest, shipped_digest
 from ingest.staging.memory import release_freed
-from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -65,7 +64,7 @@ class FileLoading(Loading):
     def make_in_advance(self) -> None:
         """Make a missing database while workers read: 0.15 s that the load need not take."""
         with suppress(DatabaseError):  # the load meets it again, and reports it
-            create_database(self._target, queries_of=VERSION)
+            create_database(self._target, with_queries=True)
 
     def step(self, journal: Journal, now: bool) -> None:
         """Load what is staged so far, when it is time: one bad dump must not keep the others out."""
@@ -75,7 +74,7 @@ class FileLoading(Loading):
             return
         release_freed()  # the columns of a large dump, which the load can use
         try:
-            create_database(self._target, queries_of=VERSION)
+            create_database(self._target, with_queries=True)
             with self.writer(patient=False) as writer:
                 close_unfinished_imports(writer.connection)
                 *earlier, mine = [
@@ -104,7 +103,7 @@ class FileLoading(Loading):
         has_news = changes.has_news or any(one.parts for one in journals) or bool(self._written)
         anew = not has_manifest(self._staging)
         started = time.monotonic()
-        create_database(self._target, queries_of=VERSION)
+        create_database(self._target, with_queries=True)
         try:
             with self.writer(patient=has_news, in_place_only=not has_news) as writer:
                 ended = ended_with(journal, status)
@@ -142,10 +141,10 @@ class FileLoading(Loading):
             put_labels(
                 connection, lacking_labels(connection, changes.labelled, journals[-1].record.labelling)
             )
-        if installed_digest(connection) != shipped_digest(VERSION):
+        if installed_digest(connection) != shipped_digest():
             from ingest.query.install import install_queries  # 40 ms
 
-            install_queries(connection, VERSION)
+            install_queries(connection)
         return loaded
 
     def _in_order(

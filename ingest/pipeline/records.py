@@ -16,7 +16,6 @@ from ingest.pipeline.manifest import open_manifest
 from ingest.pipeline.recorded import Recorded, RenamedFiles, find_recorded, renamed_files, staged_runs
 from ingest.pipeline.target import Reject
 from ingest.query.digest import installed_digest, shipped_digest
-from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,7 +83,7 @@ class FileRecords:
         if self.locked and not self._was_opened:
             return False  # nobody can look
         is_new = bool(rejects - self._rejects)
-        return is_new or not (self.locked or self._queries == shipped_digest(VERSION))
+        return is_new or not (self.locked or self._queries == shipped_digest())
 
     def open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Yield connections with `runs` and `run_files`; whoever takes one closes it.

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ingest.resources import queries_dir
+from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
 
 
-def shipped_digest(version: str) -> str:
+def shipped_digest() -> str:
     """Return the SHA-256 of everything that an installation is made of, as it was when first asked for."""
-    return _digest(version, queries_dir())
+    return _digest(VERSION, queries_dir())
 
 
 def installed_digest(connection: duckdb.DuckDBPyConnection) -> str | None:

@@ -22,6 +22,7 @@ from ingest.query.digest import installed_digest, shipped_digest
 from ingest.query.header import TOKEN, Parameter, SavedQuery
 from ingest.query.run import given_in
 from ingest.sql import literal, transaction
+from ingest.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,7 +33,7 @@ _COLUMNS = "query_columns"
 """The view that lists the result columns of all queries."""
 
 
-def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> None:
+def install_queries(connection: duckdb.DuckDBPyConnection) -> None:
     """Install the shipped queries, in one transaction, if the database has not got exactly these.
 
     Where nothing changed this costs the reading of the files, about 2 ms. The connection must have no
@@ -40,16 +41,14 @@ def install_queries(connection: duckdb.DuckDBPyConnection, version: str) -> None
 
     Args:
         connection: a database at head, open for writing.
-        version: version of xbuf, for the table `saved_queries`.
     """
-    digest = shipped_digest(version)
-    if installed_digest(connection) == digest:
+    if installed_digest(connection) == shipped_digest():
         return
     with transaction(connection):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
         taken = _drop_ours(connection)
         connection.execute("DELETE FROM saved_queries")
-        _create(connection, version, digest, taken, _run_tables(connection))
+        _create(connection, taken, _run_tables(connection))
 
 
 def call(query: SavedQuery, arguments: Sequence[str] = ()) -> str:
@@ -58,31 +57,28 @@ def call(query: SavedQuery, arguments: Sequence[str] = ()) -> str:
     return f"FROM {query.name}({', '.join(given)});"
 
 
-def install_in_new(connection: duckdb.DuckDBPyConnection, version: str) -> None:
+def install_in_new(connection: duckdb.DuckDBPyConnection) -> None:
     """Install the shipped queries in a database that was just made, within the caller's transaction.
 
     It spares the search for what users made: DuckDB lists its 3,000 functions for that, 25 ms.
     """
     connection.execute(f"CREATE SCHEMA {_SCHEMA}")
-    _create(connection, version, shipped_digest(version), (), _run_tables(connection))
+    _create(connection, (), _run_tables(connection))
 
 
-def install_used(
-    connection: duckdb.DuckDBPyConnection, statement: str, version: str, tables: Collection[str]
-) -> None:
+def install_used(connection: duckdb.DuckDBPyConnection, statement: str, tables: Collection[str]) -> None:
     """Install the queries that a statement names, and the blocks that it and they use.
 
     For views of other files: DuckDB binds a macro as it is made, so that all of them would open 500 files.
 
     Args:
-        version: of xbuf, for the table `saved_queries`.
         tables: names of all tables and views with a column run_id.
     """
     words = words_of(statement)
     if words & {"saved_queries", _COLUMNS}:
         if installed_digest(connection) is None:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}")
-            _create(connection, version, shipped_digest(version), (), tables)
+            _create(connection, (), tables)
         return
     queries = [shipped().load(name) for name in shipped() if name in words]
     macros = [macro for query in queries for macro in _macros(query, tables)]
@@ -90,13 +86,7 @@ def install_used(
     _run(connection, [f"CREATE SCHEMA IF NOT EXISTS {_SCHEMA}", *blocks, *macros])
 
 
-def _create(
-    connection: duckdb.DuckDBPyConnection,
-    version: str,
-    digest: str,
-    taken: Collection[str],
-    tables: Collection[str],
-) -> None:
+def _create(connection: duckdb.DuckDBPyConnection, taken: Collection[str], tables: Collection[str]) -> None:
     """Create blocks and queries, but for the names that are `taken`.
 
     `tables` are those with a column run_id, as `_run_tables` finds them.
@@ -115,8 +105,8 @@ def _create(
             query.question,
             _signature(query.parameters),
             _example(query),
-            version,
-            digest,
+            VERSION,
+            shipped_digest(),
         )
         rows.append(f"({', '.join(map(literal, row))})")
     if _COLUMNS not in taken:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Final
 
@@ -19,9 +20,9 @@ class Stream(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
+    @abstractmethod
     def read_some(self, size: int) -> bytes:
         """Return the next bytes, at most so many; none at the end."""
-        raise NotImplementedError
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self.read_some(len(buffer))

@@ -17,7 +17,6 @@ from ingest.cli.xbuf import xbuf
 from ingest.pipeline.importer import import_dumps
 from ingest.query.blocks import create_temporary
 from ingest.query.install import install_queries
-from ingest.version import VERSION
 from tests.support.query_databases import GOLDEN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,7 +64,7 @@ def test_the_example_prints_what_the_page_shows(
 @pytest.mark.usefixtures("macros")
 def test_the_sql_of_the_page_runs(connection: duckdb.DuckDBPyConnection) -> None:
     """Every statement is one that the macros in a database understand."""
-    install_queries(connection, VERSION)
+    install_queries(connection)
     create_temporary(connection)
     (block,) = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     statements = connection.extract_statements(block)

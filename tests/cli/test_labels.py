@@ -20,7 +20,6 @@ from ingest.database.connect import create, open_database
 from ingest.errors import UsageError
 from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.labels import Labelling, lacking_labels
-from ingest.version import VERSION
 from tests.support.query_databases import GOLDEN
 
 Run = Callable[..., Result]
@@ -52,7 +51,7 @@ def _loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("loaded")
     for place, batch in BATCHES.items():
         shutil.copytree(GOLDEN / "dumps" / batch, folder / place)
-    create(folder / "xbuf.duckdb", queries_of=VERSION)
+    create(folder / "xbuf.duckdb", with_queries=True)
     import_dumps([folder], folder / "xbuf.duckdb", jobs=1)
     return folder / "xbuf.duckdb"
 

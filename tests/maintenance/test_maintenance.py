@@ -37,7 +37,6 @@ from ingest.pipeline.history import read_history
 from ingest.pipeline.journal import open_journal, staging_folder
 from ingest.pipeline.labels import Labelling
 from ingest.query.install import install_queries
-from ingest.version import VERSION
 from tests.reliability.kills import ROOT
 from tests.support.content import differences, orphans
 from tests.support.dump_sets import DATA, PAST, SEEDS, write_donors
@@ -447,7 +446,7 @@ def test_compacting_keeps_everything_and_gives_back_space(database: Path, tmp_pa
     """Rows, comments, keys, macros and the user's own objects stay; the file shrinks."""
     change(database, "DELETE FROM saved_queries")
     with open_database(database) as connection:
-        install_queries(connection, VERSION)
+        install_queries(connection)
     change(
         database,
         "CREATE TABLE mine (i INTEGER PRIMARY KEY, t VARCHAR)",

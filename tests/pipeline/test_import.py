@@ -23,7 +23,6 @@ from ingest.cli.ingest import ingest as command
 from ingest.cli.runs import rejects
 from ingest.database.connect import create
 from ingest.errors import XbufError
-from ingest.version import VERSION
 from tests.support.content import differences, rows
 from tests.support.dump_sets import DATA, PAST, dump_sets, settle
 from tests.support.outside_count import outside_count
@@ -54,7 +53,7 @@ def _imported(tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place(folder / "dumps", folder / "xbuf.duckdb")
     shutil.copytree(SEEDS, place.dumps)
     settle(place.dumps)
-    create(place.database, queries_of=VERSION)
+    create(place.database, with_queries=True)
     load(place.database, place.dumps)
     shutil.copytree(folder, folder.with_name("kept"))
     return place
@@ -91,7 +90,7 @@ def keep_alone(kept: Path) -> None:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with all committed dumps, loaded by one process. Only to be read."""
     database = tmp_path_factory.mktemp("everything") / "xbuf.duckdb"
-    create(database, queries_of=VERSION)
+    create(database, with_queries=True)
     summary = load(database, DATA, jobs=1)
     assert (summary.loaded, summary.rejected, summary.unfinished) == (len(dump_sets(DATA)), 0, 0)
     return database

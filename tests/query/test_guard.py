@@ -15,7 +15,6 @@ from ingest.errors import NotADatabase, UsageError
 from ingest.maintenance.export import export_database
 from ingest.query.guard import REFUSED_FUNCTIONS, check_reads_only
 from ingest.query.run import run_sql
-from ingest.version import VERSION
 
 READING = (
     "FROM runs",
@@ -120,7 +119,7 @@ reached by PRAGMA alone."""
 def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database for the tests that must not change it."""
     path = tmp_path_factory.mktemp("guard") / "xbuf.duckdb"
-    create(path, queries_of=VERSION)
+    create(path, with_queries=True)
     return path
 
 

@@ -188,7 +188,7 @@ def test_installing_again_does_nothing(connection: duckdb.DuckDBPyConnection) ->
     """With the same files and version the database is left alone, within milliseconds."""
     before = _definitions(connection)
     start = time.process_time()
-    install_queries(connection, VERSION)
+    install_queries(connection)
     assert time.process_time() - start < 0.1
     assert connection.execute("SELECT count(*) FROM saved_queries").fetchall() == [(len(list(shipped())),)]
     assert before == _definitions(connection)
@@ -221,10 +221,10 @@ def test_a_new_version_replaces_the_old_queries(
     (folder / "retraces.sql").write_text(text.replace("-- title: Retraces", "-- title: Changed"))
     (folder / "again.sql").write_text(text.replace("retraces", "again"))
     with open_database(bare_database) as connection:
-        install_queries(connection, "1.0")
+        install_queries(connection)
         connection.execute("FROM padding()")
         use_queries(folder, monkeypatch)
-        install_queries(connection, "1.0")
+        install_queries(connection)
         names = dict(connection.execute("SELECT name, title FROM saved_queries").fetchall())
         assert "padding" not in names
         assert names["retraces"] == "Changed"
@@ -246,27 +246,31 @@ def test_a_failed_installation_leaves_the_earlier_one(
         return ["SELECT error('disk full')"] if len(calls) == 3 else real(query, tables)
 
     with open_database(bare_database) as connection:
-        install_queries(connection, "1.0")
+        install_queries(connection)
         before = _definitions(connection)
         monkeypatch.setattr(install, "_macros", failing)
+        monkeypatch.setattr("ingest.query.digest.VERSION", "2.0")
         with pytest.raises(duckdb.Error, match="disk full"):
-            install_queries(connection, "2.0")
+            install_queries(connection)
         assert before == _definitions(connection)
-        assert connection.execute("SELECT DISTINCT tool_version FROM saved_queries").fetchall() == [("1.0",)]
+        assert connection.execute("SELECT DISTINCT tool_version FROM saved_queries").fetchall() == [
+            (VERSION,)
+        ]
         connection.execute("FROM retraces()")
 
 
 @pytest.mark.usefixtures("few_queries")
-def test_what_users_made_is_left_alone(bare_database: Path) -> None:
+def test_what_users_made_is_left_alone(bare_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A macro or view of the user's own stays, also under the name of a query or block."""
     with open_database(bare_database) as connection:
         connection.execute("CREATE MACRO padding() AS TABLE SELECT 'mine' AS whose")
         connection.execute("CREATE VIEW live_bytes AS SELECT 'mine' AS whose")
         connection.execute("CREATE MACRO own(x) AS x + 1")
         connection.execute("CREATE VIEW own_view AS SELECT 1 AS one")
-        install_queries(connection, "1.0")
+        install_queries(connection)
         connection.execute("CREATE OR REPLACE MACRO retraces() AS TABLE SELECT 'mine' AS whose")
-        install_queries(connection, "2.0")
+        monkeypatch.setattr("ingest.query.digest.VERSION", "2.0")
+        install_queries(connection)
         for name in ("padding()", "live_bytes", "retraces()"):
             assert connection.execute(f"SELECT whose FROM {name}").fetchall() == [("mine",)]
         assert connection.execute("SELECT own(1), one FROM own_view").fetchall() == [(2, 1)]

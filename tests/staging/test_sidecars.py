@@ -11,7 +11,6 @@ import pytest
 from ingest import ImportSummary, import_dumps
 from ingest.database.connect import create
 from ingest.staging.sidecars import read_sidecars
-from ingest.version import VERSION
 from tests.support.content import rows
 from tests.support.dump_sets import settle
 
@@ -28,7 +27,7 @@ def dumps(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def loaded(macros: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the sets of all releases that have siblings. Only to be read."""
     folder = tmp_path_factory.mktemp("loaded")
-    create(folder / "xbuf.duckdb", queries_of=VERSION)
+    create(folder / "xbuf.duckdb", with_queries=True)
     summary = load(folder / "xbuf.duckdb", settle(Path(shutil.copytree(HLO, folder / "dumps"))))
     assert summary.loaded == len(names_of(HLO, "-buffer-assignment.txt"))
     return folder / "xbuf.duckdb"

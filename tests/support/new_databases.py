@@ -36,26 +36,26 @@ class NewDatabases:
         finally:
             self._has_macros = before
 
-    def create_at_head(self, path: str, *, queries_of: str | None = None) -> None:
+    def create_at_head(self, path: str, *, with_queries: bool = False) -> None:
         """Copy a database; see `ingest.database.creation.create_at_head`."""
 
         def whole(folder: Path) -> Path:
-            self._create_at_head(str(folder / "new.duckdb"), queries_of=queries_of)
+            self._create_at_head(str(folder / "new.duckdb"), with_queries=with_queries)
             return folder / "new.duckdb"
 
         def without_macros(folder: Path) -> Path:
             self._create_at_head(str(folder / "new.duckdb"))
             with duckdb.connect(str(folder / "new.duckdb"), config=CONFIG) as new:
-                new.execute(f"ATTACH '{self._first(queries_of, whole)}' AS whole (READ_ONLY)")
+                new.execute(f"ATTACH '{self._first('whole', whole)}' AS whole (READ_ONLY)")
                 new.execute("INSERT INTO saved_queries FROM whole.saved_queries")
             return folder / "new.duckdb"
 
-        if queries_of is None or self._has_macros:
-            first = self._first(queries_of, whole)
+        if not with_queries or self._has_macros:
+            first = self._first("whole" if with_queries else "empty", whole)
         else:
-            first = self._first(f"{queries_of}-without-macros", without_macros)
+            first = self._first("without-macros", without_macros)
         # Without its mode: a new file follows the umask of its test.
         shutil.copyfile(first, path)
 
-    def _first(self, kind: str | None, make: Callable[[Path], Path]) -> Path:
+    def _first(self, kind: str, make: Callable[[Path], Path]) -> Path:
         return made_once(self._factory, f"new-{kind}", make)

@@ -16,7 +16,6 @@ from ingest.query.catalog import shipped
 from ingest.query.header import Value
 from ingest.query.install import install_queries
 from ingest.query.run import bind, run_query
-from ingest.version import VERSION
 
 TESTS = Path(__file__).resolve().parents[1]
 DATA = TESTS / "data"
@@ -107,7 +106,7 @@ def load_demonstration(folder: Path) -> Path:
         connection.execute(
             "DELETE FROM saved_queries"
         )  # new databases of tests list them without their macros
-        install_queries(connection, VERSION)
+        install_queries(connection)
     shutil.rmtree(more)
     return path
 
