@@ -71,6 +71,7 @@ from ingest.staging.workers import default_jobs
 from ingest.version import VERSION
 
 if TYPE_CHECKING:
+    from ingest.dump.elsewhere import Listings
     from ingest.staging.cluster import Cluster
 
 SOURCE_SECONDS: Final = 3600.0
@@ -95,6 +96,7 @@ def import_dumps(
     wait_seconds: float = 5.0,
     publish: str | os.PathLike[str] | None = None,
     select: Select | None = None,
+    archives: Listings | None = None,
     source_timeout: float = SOURCE_SECONDS,
     progress: Callable[[Progress], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -125,6 +127,7 @@ def import_dumps(
         publish: read-only snapshot to bring up to date at the end.
         source_timeout: seconds for all that is read at URLs; 0 for no limit.
         select: what of all that is found is to be imported; nothing else is looked at or reported.
+        archives: what is known already of what lies in archives: such a version is not listed again.
         progress: called now and then.
         on_event: called with everything that a log should hold, as it happens.
 
@@ -149,7 +152,7 @@ def import_dumps(
         raise UsageError("a staging folder is named for a lake; that of a database lies next to it")
     # Without workers nobody forks here: see `ingest.source.apart`.
     terms = Terms(time.time() + source_timeout if source_timeout else None, is_apart=jobs != 0)
-    what = Search(names, read_hlo, follow_symlinks, terms, select)
+    what = Search(names, read_hlo, follow_symlinks, terms, select, archives)
 
     def on_wait(refusal: DatabaseLocked) -> None:
         emit(WaitingForLock(target.name, refusal.pid, refusal.command, wait_seconds))

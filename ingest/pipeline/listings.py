@@ -25,14 +25,16 @@ _MOST: Final = 1000
 class KeptListings(Listings):
     """The listings of a database's staging folder."""
 
-    def __init__(self, staging: Path, *, may_write: bool = True) -> None:
+    def __init__(self, staging: Path, *, may_write: bool = True, others: Listings | None = None) -> None:
         """Name the place.
 
         Args:
             staging: folder of the database.
             may_write: keep what is found out.
+            others: where else to look for what lies in an archive.
         """
         self._kept = KeptFacts(staging, "archives", may_write=may_write)
+        self._others = others or Listings()
 
     def get(self, archive: str, version: Status) -> Listing | None:
         """Return what lies in an archive of this version; None where that is not known."""
@@ -41,7 +43,10 @@ class KeptListings(Listings):
             with suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
                 if Status(*entry["version"]) == version:
                     return _listing(entry)
-        return None
+        listing = self._others.get(archive, version)
+        if listing is not None:
+            self.put(archive, version, listing)
+        return listing
 
     def put(self, archive: str, version: Status, listing: Listing) -> None:
         """Note what lies in an archive; `keep` writes it."""

@@ -43,6 +43,7 @@ class Search(NamedTuple):
         follow_symlinks: follow links also where they lead out of the directories given.
         terms: on which URLs are read.
         select: what of all that is found is wanted; None for all.
+        archives: what is known already of what lies in archives: such a version is not listed again.
     """
 
     names: Sequence[str]
@@ -50,6 +51,7 @@ class Search(NamedTuple):
     follow_symlinks: bool
     terms: Terms = APART
     select: Select | None = None
+    archives: Listings | None = None
 
 
 def search(
@@ -60,7 +62,7 @@ def search(
     Args:
         what: where and how; nothing is selected.
         known: files that were primary files before; see `discover`.
-        listings: what is known of archives.
+        listings: where what lies in archives is looked up and kept.
     """
     found = discover(
         what.names,
@@ -96,7 +98,7 @@ def find_sets(
         # Imported here: what reads archives takes longer to import than most searches take.
         from ingest.pipeline.listings import KeptListings
 
-        listings = KeptListings(staging, may_write=may_write)
+        listings = KeptListings(staging, may_write=may_write, others=what.archives)
     found = search(what, renamed, listings)
     if listings is not None:
         listings.keep()

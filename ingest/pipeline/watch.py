@@ -129,6 +129,7 @@ def watch(
                     read_hlo=read_hlo,
                     follow_symlinks=follow_symlinks,
                     select=news.selection(ready),
+                    archives=look.archives,
                     **options,
                 )
             except (DatabaseLocked, SourceError):  # the event of the failed import says so
@@ -154,6 +155,7 @@ class _Look:
 
     Attributes:
         there: the names that were there the last time.
+        archives: what lies in the archives that were there.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class _Look:
         self._timeout = options.get("source_timeout", SOURCE_SECONDS)
         self._is_apart = options.get("jobs") != 0
         self._on_event = options.get("on_event") or (lambda _: None)
-        self._archives = _Archives()
+        self.archives = _Archives()
         self._is_away = False
         self._has_looked = False
 
@@ -214,7 +216,7 @@ class _Look:
     def _search(self, names: Sequence[str]) -> Discovery:
         terms = Terms(time.time() + self._timeout if self._timeout else None, self._is_apart)
         what = Search(names, self._read_hlo, self._follow_symlinks, terms)
-        return search(what, listings=self._archives)
+        return search(what, listings=self.archives)
 
 
 class _Archives(Listings):

@@ -32,8 +32,9 @@ from ingest.pipeline.watch import (
     watch,
 )
 from ingest.source.address import parse_url
+from ingest.source.archive import Listing, list_archive
 from ingest.source.objects import AtUrl
-from tests.source.test_archives import as_zip
+from tests.source.test_archives import as_tar, as_zip
 from tests.support.dump_sets import DATA, SEEDS
 
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
@@ -164,6 +165,25 @@ def test_a_store_that_is_away_at_the_start_or_the_end_is_an_error(
     away = SourceError("s3://bucket: is away")
     with pytest.raises(SourceError, match="is away"):
         Store(Day(dumps.parent, 150, {}), {**looks, 40 if looks else 0: away}).watch()
+
+
+def test_an_import_takes_what_the_watch_found_in_an_archive(
+    dumps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tar archive at a URL is fetched whole to be listed, and once more to be read."""
+    archive = dumps / "a.tar"
+    archive.write_bytes(as_tar([(SEEDS[0].name, SEEDS[0].read_bytes())]))
+    listed: list[str] = []
+
+    def counted(path: str, wants_start: Callable[[str], bool]) -> Listing:
+        listed.append(path)
+        return list_archive(path, wants_start)
+
+    monkeypatch.setattr("ingest.dump.elsewhere.list_archive", counted)
+    day = Day(dumps.parent, 20, {})
+    day.dumps = archive
+    assert [counts(summary) for summary in day.watch()] == [(1, 0, 0)]
+    assert listed == [str(archive)]
 
 
 def test_an_archive_is_imported_once_it_is_whole(dumps: Path) -> None:
