@@ -137,12 +137,13 @@ class Runs:
     def memory(self) -> list[Table]:
         """Peak memory of imports, of all processes and of the largest."""
         rows = []
-        for data in (
+        sets = (
             *self._sets(),
             self._data.one(self._sizes.one_mb[-1]),
             self._data.middle(*self._sizes.middle),
             self._data.many(self._sizes.many[-1]),
-        ):
+        )
+        for data in {data.name: data for data in sets}.values():
             usage = self.memory_of(data)
             self._report(f"memory {data.name}: {usage.together / 1e6:.0f} MB")
             rows.append(

@@ -61,15 +61,14 @@ def _programs_keep_what_they_compile() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_thread_of_duckdb(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Open databases with one thread of DuckDB in the default run, which has a worker for each core.
+def _one_thread_of_duckdb() -> Iterator[None]:
+    """Open databases with one thread of DuckDB, as there is a worker for each core.
 
     On databases of some runs a second one takes a third of the CPU time of the saved queries. Processes that
-    tests start, and the slow run, have DuckDB's own number.
+    tests start have DuckDB's own number, and a slow test compares the answers of several threads.
     """
     with pytest.MonkeyPatch.context() as patch:
-        if "not slow" in pytestconfig.option.markexpr:
-            patch.setitem(CONFIG, "threads", 1)
+        patch.setitem(CONFIG, "threads", 1)
         yield
 
 

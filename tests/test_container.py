@@ -72,9 +72,11 @@ class Machine:
             self.environment[name] = f"{self.root}{place}"
 
 
-@pytest.mark.skipif(docker_works(), reason="the image itself is built, below")
 def test_the_lines_of_the_image_build_one_that_works(tmp_path: Path) -> None:
-    """From the files that the build context has, to a database that its health check is content with."""
+    """From the files that the build context has, to a database that its health check is content with.
+
+    The wheel works away from the checkout: it has its migrations and queries, and no requirement clashes.
+    """
     machine = Machine(tmp_path)
     context = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"]
     (tmp_path / "src").mkdir()
@@ -85,7 +87,11 @@ def test_the_lines_of_the_image_build_one_that_works(tmp_path: Path) -> None:
     machine.run(build, "/src")
     shutil.rmtree(tmp_path / "src")
     machine.run(install, "/")
+    assert "No broken requirements" in machine.run("pip check", "/")
     machine.run(data, "/")
+    places = "from ingest import resources; print(resources.migrations_dir(), resources.queries_dir())"
+    for place in machine.run(f'python -c "{places}"', "/data").split():
+        assert Path(place).is_relative_to(tmp_path / "python")
     shutil.copytree(SEEDS, tmp_path / "dumps")
     [settings] = instructions("ENV")
     machine.set(settings)

@@ -1,4 +1,4 @@
-"""The packages that are built: what lies in them, and that an installed one works away from the checkout."""
+"""The packages that are built, and what lies in them; tests/test_container.py installs a wheel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
 from pathlib import Path
 
@@ -57,18 +56,6 @@ def build(folder: Path) -> Path:
     run(sys.executable, "-m", "build", "--outdir", both, source, cwd=source)
     shutil.move(wheel_only / wheel_name(), both / "direct.whl")
     return both
-
-
-@pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin folder of a clean environment with nothing but the wheel and its dependencies."""
-
-    def install(home: Path) -> Path:
-        venv.create(home, with_pip=True)
-        run(home / "bin" / "pip", "install", "--quiet", built / wheel_name(), cwd=home)
-        return home / "bin"
-
-    return made_once(tmp_path_factory, "installed", install)
 
 
 def wheel_name() -> str:
@@ -136,22 +123,3 @@ def test_the_sdist_carries_the_tests_and_the_licence(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"LICENSE", "pyproject.toml", "tests/test_wheel.py", "migrations/env.py"} <= names
     assert [name for name in names if "__pycache__" in name or ".git/" in name] == []
-
-
-def test_an_installed_wheel_creates_and_opens_a_database(installed: Path, tmp_path: Path) -> None:
-    """The migrations are found inside the package, away from any checkout."""
-    code = (
-        "from ingest.resources import migrations_dir, queries_dir\n"
-        "from ingest.database.connect import open_database, status\n"
-        "open_database('xbuf.duckdb').close()\n"
-        "print(migrations_dir(), queries_dir(), status('xbuf.duckdb').readable, sep='\\n')\n"
-    )
-    migrations, queries, readable = run(installed / "python", "-c", code, cwd=tmp_path).splitlines()
-    assert Path(migrations).is_relative_to(installed.parent)
-    assert Path(queries).is_relative_to(installed.parent)
-    assert readable == "True"
-
-
-def test_an_installed_wheel_has_consistent_requirements(installed: Path, tmp_path: Path) -> None:
-    """pip finds no clash among what was installed."""
-    assert "No broken requirements" in run(installed / "pip", "check", cwd=tmp_path)

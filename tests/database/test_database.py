@@ -27,6 +27,7 @@ from ingest.database.revision import HEAD, revisions
 from ingest.errors import DatabaseError, DatabaseLocked, DatabaseTooNew, NotADatabase
 from ingest.resources import migrations_dir
 from tests.support.shells import Shell, ShellError
+from tests.support.waiting import HANGING_SECONDS
 
 NEXT = "9999_next"
 NEXT_REVISION = f"""
@@ -181,7 +182,7 @@ def test_two_processes_may_create_the_same_database(tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
     code = (
         "import sys; from ingest.database.connect import open_database;"
-        " open_database(sys.argv[1], wait_seconds=30).close()"
+        " open_database(sys.argv[1], wait_seconds=HANGING_SECONDS).close()"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", code, str(path)], stderr=subprocess.PIPE, text=True)
@@ -434,7 +435,7 @@ def test_waiting_outlasts_a_short_lock(database: Path) -> None:
     with Shell(database, read_only=False) as holder:
         leaves = threading.Timer(0.7, holder.kill)
         leaves.start()
-        open_database(database, wait_seconds=30).close()
+        open_database(database, wait_seconds=HANGING_SECONDS).close()
         leaves.join()
 
 
@@ -444,7 +445,7 @@ def test_waiting_ends(database: Path) -> None:
         started = time.monotonic()
         with pytest.raises(DatabaseLocked):
             open_database(database, wait_seconds=0.5)
-        assert 0.5 <= time.monotonic() - started < 30
+        assert 0.5 <= time.monotonic() - started < HANGING_SECONDS
 
 
 # --- upgrading ----------------------------------------------------------------------------------------

@@ -10,10 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -29,23 +28,34 @@ from ingest.lake.store import Lake
 from ingest.lake.transactions import add_once
 from ingest.lake.transfer import export_lake
 from tests.support.content import content, differences
+from tests.support.dump_sets import DATA
 from tests.support.extras import require_library
 from tests.support.lakes import begin, die, end
 from tests.support.query_databases import answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
+from tests.support.waiting import wait_until
 from tests.support.web import web_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-
-_START_SECONDS = 240
 Counted = dict[str, Counter[str]]
 
 
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(False, id="committed", marks=pytest.mark.slow),
+        pytest.param(True, id="corpus", marks=pytest.mark.long),
+    ],
+)
+def dumps(request: pytest.FixtureRequest) -> Path:
+    """The committed dumps, of every release that there is; or all of the corpus."""
+    return Path(request.getfixturevalue("shared_corpus")) if request.param else DATA / "dumps"
+
+
 @pytest.fixture(scope="module")
-def from_folder(shared_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def from_folder(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first way, to which the others are held."""
     database = tmp_path_factory.mktemp("folder") / "xbuf.duckdb"
-    assert import_dumps(shared_corpus, database).status == "ok"
+    assert import_dumps(dumps, database).status == "ok"
     return database
 
 
@@ -53,7 +63,7 @@ def from_folder(shared_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -
 def expected(from_folder: Path) -> Counted:
     with open_database(from_folder, read_only=True) as connection:
         found = counted(connection)
-    assert sum(map(len, found.values())) > 10_000
+    assert sum(map(len, found.values())) > 1_000
     return found
 
 
@@ -69,8 +79,8 @@ def check(database: Path, from_folder: Path, expected: Counted, root: str | None
         root: what its dumps are said to lie in.
     """
     with duckdb.connect(str(from_folder), read_only=True) as connection:
-        [(corpus,)] = connection.execute("SELECT sources[1] FROM imports").fetchall()
-    _number_alike(database, from_folder, root or corpus, corpus)
+        [(folder,)] = connection.execute("SELECT sources[1] FROM imports").fetchall()
+    _number_alike(database, from_folder, root or folder, folder)
     if root is None:
         assert differences(content(from_folder), content(database)) == {}
     with open_database(database, read_only=True) as connection:
@@ -125,20 +135,20 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_zip_archive_in_a_failing_store(
-    shared_corpus: Path, store: str, from_folder: Path, expected: Counted, tmp_path: Path
+    dumps: Path, store: str, from_folder: Path, expected: Counted, tmp_path: Path
 ) -> None:
-    packed = tmp_path / "corpus.zip"
+    packed = tmp_path / "dumps.zip"
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
-        for path in sorted(path for path in shared_corpus.rglob("*") if path.is_file()):
-            out.write(path, path.relative_to(shared_corpus))
-    put(f"{store}/dumps/corpus.zip", packed.read_bytes())
+        for path in sorted(path for path in dumps.rglob("*") if path.is_file()):
+            out.write(path, path.relative_to(dumps))
+    put(f"{store}/dumps/dumps.zip", packed.read_bytes())
     database = tmp_path / "xbuf.duckdb"
-    assert import_dumps("s3://dumps/corpus.zip", database).status == "ok"
-    check(database, from_folder, expected, "s3://dumps/corpus.zip")
+    assert import_dumps("s3://dumps/dumps.zip", database).status == "ok"
+    check(database, from_folder, expected, "s3://dumps/dumps.zip")
 
 
 def test_a_lake_by_two_writers_of_which_one_is_killed(
-    shared_corpus: Path,
+    dumps: Path,
     from_folder: Path,
     expected: Counted,
     tmp_path: Path,
@@ -158,7 +168,7 @@ def test_a_lake_by_two_writers_of_which_one_is_killed(
                 add_once(*arguments)
 
             monkeypatch.setattr("ingest.lake.commit.add_once", dying)
-        import_dumps(shared_corpus, lake=lake.root, staging=tmp_path / staging)
+        import_dumps(dumps, lake=lake.root, staging=tmp_path / staging)
 
     writers = [begin(lambda: write("first", dies=True)), begin(lambda: write("second", dies=False))]
     codes = [end(writer) for writer in writers]
@@ -169,8 +179,9 @@ def test_a_lake_by_two_writers_of_which_one_is_killed(
     check_lake(lake, from_folder, expected, tmp_path)
 
 
+@pytest.mark.parametrize("dumps", [pytest.param(True, id="corpus", marks=pytest.mark.long)], indirect=True)
 def test_a_lake_by_a_cluster_that_loses_a_worker(
-    shared_corpus: Path, from_folder: Path, expected: Counted, tmp_path: Path
+    dumps: Path, from_folder: Path, expected: Counted, tmp_path: Path
 ) -> None:
     """Nobody starts it again: the other worker reads its dumps."""
     pytest.importorskip("distributed")
@@ -181,7 +192,7 @@ def test_a_lake_by_a_cluster_that_loses_a_worker(
     scheduler = [*dask, "scheduler", *words, "--host", "127.0.0.1", "--port", "0"]
     worker = [*dask, "worker", *words, "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)]
     command = [sys.executable, "-c", "from ingest.cli.entry import xbuf_ingest; xbuf_ingest()"]
-    command += [str(shared_corpus), "--lake", lake.root, "--staging", str(tmp_path / "staging")]
+    command += [str(dumps), "--lake", lake.root, "--staging", str(tmp_path / "staging")]
     with ExitStack() as stack:
 
         def start(words: list[str]) -> subprocess.Popen[str]:
@@ -192,11 +203,11 @@ def test_a_lake_by_a_cluster_that_loses_a_worker(
             return process
 
         start(scheduler)
-        wait_until(address.exists)
+        wait_until(address.exists, "the scheduler")
         workers = [start(worker) for _ in range(2)]
         importer = start([*command, "--scheduler", str(address)])
         # A worker has a process that reads the dumps from the moment on when it is given some.
-        wait_until(lambda: any(map(children, workers)) or importer.poll() is not None)
+        wait_until(lambda: any(map(children, workers)) or importer.poll() is not None, "work")
         assert importer.poll() is None
         next(filter(children, workers)).kill()
         output, _ = importer.communicate()
@@ -209,10 +220,3 @@ def children(process: subprocess.Popen[str]) -> list[str]:
     """Return the process ids of the children of a process."""
     tasks = Path("/proc", str(process.pid), "task").glob("*/children")
     return [child for task in tasks for child in task.read_text().split()]
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

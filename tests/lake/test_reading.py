@@ -192,8 +192,7 @@ def test_a_column_that_came_later_is_unknown_in_older_files(
         assert connection.execute(peaks).fetchall() == [(2 * rows, rows, 2 * total)]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.long
 def test_the_corpus_answers_as_from_a_file(shared_corpus: Path, tmp_path: Path) -> None:
     """All rows of every saved query, of 337 dumps in a lake and in the file that they were imported into."""
     import_dumps([shared_corpus], tmp_path / "xbuf.duckdb", jobs=2)

@@ -17,12 +17,14 @@ from ingest.lake.failures import SCHEME
 from ingest.lake.reading import open_to_read
 from ingest.lake.store import Lake
 from ingest.lake.transfer import export_lake, import_database
+from ingest.pipeline.importer import import_dumps
 from ingest.query.catalog import shipped
+from tests.support.dump_sets import SEEDS
 from tests.support.lakes import in_process
 from tests.support.query_databases import ask
 from tests.support.s3 import ENVIRONMENT, put, s3_server
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 _Answers = dict[str, list[tuple[Any, ...]]]
 
@@ -34,17 +36,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def environment(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _environment(store: str) -> Iterator[None]:
     """The store, as the environment names it."""
-    for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": store}.items():
-        monkeypatch.setenv(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**ENVIRONMENT, "AWS_ENDPOINT_URL": store}.items():
+            patch.setenv(name, value)
+        yield
 
 
-@pytest.fixture
-def stored_lake(environment: None, own_demonstration: Path, request: pytest.FixtureRequest) -> Lake:
-    """The demonstration in the store, of a file that no other test has open."""
-    lake = Lake(f"s3://lakes/{request.node.name}", False)
+@pytest.fixture(scope="module")
+def stored_lake(_environment: None, own_demonstration: Path) -> Lake:
+    """The demonstration in the store, of a file that no other test has open. Only to be read."""
+    lake = Lake("s3://lakes/demonstration", False)
     in_process(import_database, str(own_demonstration), lake)
     return lake
 
@@ -104,10 +108,13 @@ def _read_what_is_gone(lake: Lake) -> str:
     return "read"
 
 
-def test_a_file_that_is_gone_is_named(stored_lake: Lake) -> None:
+def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     """With what to do."""
+    lake = Lake("s3://lakes/seed", False)
+    import_dumps([SEEDS[0]], tmp_path / "xbuf.duckdb", jobs=1)
+    in_process(import_database, str(tmp_path / "xbuf.duckdb"), lake)
     with pytest.raises(DatabaseError, match=r"uses/batch-.*: is gone: .* run again"):
-        in_process(_read_what_is_gone, stored_lake)
+        in_process(_read_what_is_gone, lake)
 
 
 def test_a_store_that_is_away_is_one_line(stored_lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

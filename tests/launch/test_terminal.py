@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-_XBUF = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.xbuf import main; main()"
+_XBUF = "import sys; sys.argv[0] = 'xbuf'; from ingest.cli.entry import xbuf; xbuf()"
 _PROGRAM = """
 import signal, sys, time
 assert sys.stdin.isatty() and sys.stdout.isatty()

@@ -292,7 +292,7 @@ def test_analysts_may_look_without_the_right_to_write(database: Path) -> None:
     staging = staging_folder(str(database))
     staging.chmod(0)
     database.parent.chmod(0o555)
-    code = "import sys; from ingest.cli.xbuf import main; sys.argv[0] = 'xbuf'; main()"
+    code = "import sys; from ingest.cli.entry import xbuf as main; sys.argv[0] = 'xbuf'; main()"
     try:
         for words in (["imports"], ["doctor", "--quiet"]):
             done = subprocess.run(

@@ -36,6 +36,7 @@ from ingest.source.archive import Listing, list_archive
 from ingest.source.objects import AtUrl
 from tests.source.test_archives import as_tar, as_zip
 from tests.support.dump_sets import DATA, SEEDS
+from tests.support.waiting import HANGING_SECONDS
 
 SPLIT = DATA / "dumps" / "jaxlib-0.10.2-cpu"
 
@@ -301,7 +302,7 @@ def test_a_signal_ends_the_command_after_a_last_look(dumps: Path, number: signal
         assert process.stdout.readline().startswith("1 dumps found: 1 loaded")
         shutil.copy(SEEDS[1], dumps)
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANGING_SECONDS)
     assert process.returncode == 0, err
     assert "1 loaded" in out
     assert err.splitlines()[-1] == "stopping: one last look (once more to end at once)"
@@ -331,6 +332,6 @@ def test_a_second_ctrl_c_ends_an_import_as_ever(dumps: Path) -> None:
         process.stdout.readline()
         shutil.copy(SEEDS[1], dumps)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=HANGING_SECONDS)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "interrupted; 1 dump was loaded"

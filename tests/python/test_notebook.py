@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.python.conftest import CHECKOUT
+from tests.support.waiting import HANGING_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,9 @@ def executed() -> Any:
     pytest.importorskip("ipykernel")
     notebook = stored()
     folder = {"metadata": {"path": str(NOTEBOOK.parent)}}
-    client = nbclient.NotebookClient(notebook, timeout=120, resources=folder)
+    client = nbclient.NotebookClient(
+        notebook, timeout=HANGING_SECONDS, startup_timeout=HANGING_SECONDS, resources=folder
+    )
     client.execute(env={**os.environ, "COLUMNS": "100"})
     for cell in notebook.cells:
         cell.metadata = {}  # when it ran

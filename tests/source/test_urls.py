@@ -25,6 +25,7 @@ from ingest.source.objects import AtUrl, version_of
 from ingest.source.source import Terms, Unreachable
 from tests.source.test_archives import DUMP, PRIMARY, VALUES, as_tar, as_zip
 from tests.support.extras import require_library
+from tests.support.waiting import HANGING_SECONDS
 from tests.support.web import web_server
 
 SECRET = "S3CR3T"
@@ -76,7 +77,7 @@ def test_a_url_of_nothing_that_is_read_is_wrong_usage(url: str) -> None:
 
 def test_the_command_of_a_process_is_shown_without_secrets() -> None:
     """Also where only its first bytes are read, which may end within a password."""
-    code = "import time; time.sleep(60)"
+    code = "import time; time.sleep(3600)"
     left = 4096 - len(f"{sys.executable} -c {code}  https://user:S3")
     for filling in ("x", "x" * left):
         words = [sys.executable, "-c", code, filling, f"https://user:{SECRET}@host/a.zip"]
@@ -125,7 +126,7 @@ def test_a_process_apart_hands_on_items_and_errors_and_ends_in_time() -> None:
     with pytest.raises(PermissionError):
         next(numbers)
     with pytest.raises(SourceError, match="x: was not read in time"):
-        list(apart(_numbers, 2, 60, what="x", terms=Terms(time.time() + 0.1)))
+        list(apart(_numbers, 2, 3600, what="x", terms=Terms(time.time() + 0.1)))
 
 
 def _import_here(url: str, database: Path) -> Iterator[object]:
@@ -168,7 +169,7 @@ def test_the_workers_of_a_process_that_has_read_a_store_are_new_programs(
     """One that it forks would wait for ever for threads that it has not."""
     require_library("obstore")
     with web_server(folder) as url:
-        terms = Terms(time.time() + 60)
+        terms = Terms(time.time() + HANGING_SECONDS)
         read = apart(_import_after_reading, url, tmp_path / "xbuf.duckdb", what="", terms=terms)
         assert list(read) == [True, 2]
 
@@ -208,7 +209,7 @@ def _read(url: str, trials: int) -> Iterator[object]:
 
 
 def read(url: str, trials: int = 6) -> list[object]:
-    return list(apart(_read, url, trials, what=url, terms=Terms(time.time() + 60)))
+    return list(apart(_read, url, trials, what=url, terms=Terms(time.time() + HANGING_SECONDS)))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from tests.support.content import differences
 from tests.support.dump_sets import DATA, SEEDS, settled_seeds
 from tests.support.lakes import in_process, visible
 from tests.support.poison import Poison
+from tests.support.waiting import HANGING_SECONDS
 from tests.support.web import web_server
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ def test_dumps_that_a_worker_does_not_see_are_an_error_not_rejects(
     [found, gone] = discover([dumps]).sets[:2]
     tasks = [Task(0, found), Task(1, gone._replace(directory=str(tmp_path / "gone")))]
     with Cluster(scheduler, 1) as cluster:
-        staged = cluster.stage(tasks, Parts(tmp_path).new(0)).result(timeout=60)
+        staged = cluster.stage(tasks, Parts(tmp_path).new(0)).result(timeout=HANGING_SECONDS)
         assert (staged.loaded, [one.file for one in staged.rejected]) == (
             1,
             [str(tmp_path / "gone" / gone.members[0].file_name)],
@@ -339,5 +340,5 @@ def test_dumps_that_a_worker_does_not_see_are_an_error_not_rejects(
         monkeypatch.chdir(dumps)
         here = Task(0, found._replace(directory="."))
         with pytest.raises(SchedulerError, match="is there, but not for the worker on"):
-            cluster.stage([here], Parts(tmp_path).new(0)).result(timeout=60)
+            cluster.stage([here], Parts(tmp_path).new(0)).result(timeout=HANGING_SECONDS)
         cluster.close()

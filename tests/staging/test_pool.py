@@ -34,6 +34,7 @@ from ingest.staging.child import WorkerLost
 from ingest.staging.pool import Workers
 from ingest.staging.sidecars import Sidecars
 from tests.support.dump_sets import PAST, SEEDS, settled_seeds
+from tests.support.waiting import HANGING_SECONDS
 
 POISON = SEEDS[2].name
 _parse_whole = stage_module._parse_whole
@@ -57,12 +58,12 @@ def die(dump_set: DumpSet | None) -> None:
 
 def hang(dump_set: DumpSet) -> None:
     with reading(dump_set):
-        time.sleep(600)
+        time.sleep(3600)
 
 
 def lost(future: Future[None]) -> WorkerLost:
     with pytest.raises(WorkerLost) as caught:
-        future.result(timeout=60)
+        future.result(timeout=HANGING_SECONDS)
     return caught.value
 
 
@@ -75,7 +76,7 @@ def test_a_killed_worker_fails_its_own_call_alone(pool: Workers) -> None:
     pool.revive()
     assert lost(second).at_hand is None
     pool.revive()
-    assert third.result(timeout=60) != os.getpid()
+    assert third.result(timeout=HANGING_SECONDS) != os.getpid()
 
 
 def test_a_worker_that_takes_too_long_is_killed(pool: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +90,8 @@ def test_a_worker_that_takes_too_long_is_killed(pool: Workers, monkeypatch: pyte
 
 def test_an_error_of_a_call_is_its_own(pool: Workers) -> None:
     with pytest.raises(ZeroDivisionError):
-        pool.submit(divmod, 1, 0).result(timeout=60)
-    assert pool.submit(divmod, 7, 2).result(timeout=60) == (3, 1)
+        pool.submit(divmod, 1, 0).result(timeout=HANGING_SECONDS)
+    assert pool.submit(divmod, 7, 2).result(timeout=HANGING_SECONDS) == (3, 1)
 
 
 def test_ending_with_an_error_waits_for_nobody(tmp_path: Path) -> None:
@@ -118,7 +119,7 @@ def poisoned(how: str) -> object:
         if dump_set.members[0].file_name == POISON:
             if how == "kills":
                 os.kill(os.getpid(), signal.SIGKILL)
-            time.sleep(600)
+            time.sleep(3600)
         return _parse_whole(dump_set)
 
     return parse
@@ -291,5 +292,5 @@ def test_too_few_open_files_is_no_hang(dumps: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, str(dumps), "--db", str(tmp_path / "x.duckdb"), "--jobs", "4"]
     for limit in (10, 14, 18):
         shell = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *command]
-        done = subprocess.run(shell, capture_output=True, timeout=100, check=False)
+        done = subprocess.run(shell, capture_output=True, timeout=HANGING_SECONDS, check=False)
         assert done.returncode >= 0, done.stderr  # none crashed; what hangs meets the timeout

@@ -20,8 +20,8 @@ def block(document: str, name: str) -> str:
 
 def install_commands(folder: Path) -> None:
     """Put `xbuf-ingest` and `xbuf` into a folder for PATH."""
-    for command, module in (("xbuf-ingest", "ingest"), ("xbuf", "xbuf")):
-        code = f"import sys; from ingest.cli.{module} import main; sys.argv[0] = '{command}'; main()"
+    for command, entry in (("xbuf-ingest", "xbuf_ingest"), ("xbuf", "xbuf")):
+        code = f"import sys; from ingest.cli.entry import {entry} as main; sys.argv[0] = '{command}'; main()"
         install(folder / command, f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
 
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,10 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.waiting import HANGING_SECONDS, wait_until
+
 __all__ = ["Emulator", "azure_server", "google_server"]
 
-_START_SECONDS = 60
 _ACCOUNT = "devstoreaccount1"
 _KEY = base64.b64encode(b"a key of the emulator's own, for nothing else").decode()
 
@@ -115,23 +115,24 @@ def _running(words: Sequence[str], port: int, more: Mapping[str, str] | None = N
         words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         try:
-            end = time.monotonic() + _START_SECONDS
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                except OSError:
-                    assert process.poll() is None, "the emulator does not start"
-                    assert time.monotonic() < end, "the emulator does not answer"
-                    time.sleep(0.1)
+            wait_until(lambda: _answers(process, port), "the emulator", pause=0.1)
             yield
         finally:
             process.kill()
 
 
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    assert process.poll() is None, "the emulator does not start"
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
 def _request(method: str, url: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
     request = urllib.request.Request(url, data, headers=dict(headers or {}), method=method)
-    with urllib.request.urlopen(request, timeout=30):
+    with urllib.request.urlopen(request, timeout=HANGING_SECONDS):
         pass
 
 

@@ -31,11 +31,11 @@ class Poison(LocalFiles):
         is_first = not note.exists()
         note.write_text(str(os.getpid()))
         if self.how == "hangs":
-            time.sleep(600)
+            time.sleep(3600)
         elif self.how == "kills":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.how == "kills-worker" or is_first:
-            time.sleep(3)  # it is reported after one
+            time.sleep(10)  # it is reported after one, and later where there is much else to do
             os.kill(os.getppid(), signal.SIGKILL)
-            time.sleep(600)  # it ends with its parent
+            time.sleep(3600)  # it ends with its parent
         return super().open(path, found)

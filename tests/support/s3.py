@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import HANGING_SECONDS, wait_until
+
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "nobody",
     "AWS_SECRET_ACCESS_KEY": "nothing",
     "AWS_REGION": "us-east-1",
     "AWS_ALLOW_HTTP": "true",
 }
-_START_SECONDS = 60
 
 
 @contextmanager
@@ -40,34 +41,35 @@ def s3_server(folder: Path) -> Iterator[str]:
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         url = f"http://127.0.0.1:{ports['s3.port']}"
         try:
-            _wait_for(url, process)
+            wait_until(lambda: _is_up(url, process), "the S3 server", pause=0.3)
             yield url
         finally:
             process.kill()
 
 
 def put(url: str, data: bytes = b"") -> None:
-    """Make a bucket, or put an object."""
-    for trial in range(20):
+    """Make a bucket, or put an object: as soon as the server has made the volumes for it."""
+    request = urllib.request.Request(url, data, method="PUT")
+
+    def is_put() -> bool:
         try:
-            request = urllib.request.Request(url, data, method="PUT")
-            with urllib.request.urlopen(request, timeout=30):
-                return
-        except urllib.error.HTTPError:  # its volumes are being made
-            if trial == 19:
+            with urllib.request.urlopen(request, timeout=HANGING_SECONDS):
+                return True
+        except urllib.error.HTTPError as error:
+            if error.code < 500:
                 raise
-            time.sleep(0.5)
+            return False
+
+    wait_until(is_put, url, pause=0.5)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            put(f"{url}/dumps")
-            return
-        except OSError:
-            time.sleep(0.3)
-    raise AssertionError("the S3 server does not start")
+def _is_up(url: str, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None, "the S3 server does not start"
+    try:
+        put(f"{url}/dumps")
+    except OSError:
+        return False
+    return True
 
 
 def _free_ports(count: int) -> list[int]:

@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from tests.support.waiting import HANGING_SECONDS
+
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 DROP_SECONDS = 0.02
 _DROPS = 20
@@ -79,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         return _Answer(200, headers, data)
 
     def _forwarded(self) -> _Answer:
-        upstream = http.client.HTTPConnection(urlsplit(self.place).netloc, timeout=30)
+        upstream = http.client.HTTPConnection(urlsplit(self.place).netloc, timeout=HANGING_SECONDS)
         upstream.request(self.command, self.path, headers=dict(self.headers.items()))
         got = upstream.getresponse()
         skipped = ("connection", "content-length", "transfer-encoding")
