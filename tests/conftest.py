@@ -10,7 +10,6 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from hypothesis import settings
 
 import ingest.database.creation
 from ingest.database.connect import create, open_database
@@ -19,10 +18,6 @@ from tests.support.new_databases import NewDatabases
 from tests.support.once import made_once
 from tests.support.query_databases import load_demonstration, load_seeds
 
-# The default deadline of 200 ms an example measures the machine's load, not the code.
-settings.register_profile("xbuf", deadline=None)
-settings.load_profile("xbuf")
-
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 _COMPILED = str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "compiled")
@@ -30,6 +25,18 @@ if sys.dont_write_bytecode:
     # Kept, though not next to the sources: to compile all tests anew takes twice the rest of the collection.
     sys.dont_write_bytecode = False
     sys.pycache_prefix = sys.pycache_prefix or _COMPILED
+
+
+def pytest_collection() -> None:
+    """Take the time that an example takes for what it is: the machine's load, not the code's.
+
+    Hypothesis is imported here, once what is compiled is kept (1.5 s of CPU time), and only by those processes
+    that collect tests, not by the one that hands them out.
+    """
+    from hypothesis import settings
+
+    settings.register_profile("xbuf", deadline=None)
+    settings.load_profile("xbuf")
 
 
 @pytest.hookimpl(tryfirst=True)
