@@ -28,10 +28,10 @@ if sys.dont_write_bytecode:
 
 
 def pytest_collection() -> None:
-    """Take the time that an example takes for what it is: the machine's load, not the code's.
+    """Give the examples of Hypothesis no deadline: 200 ms each measure the load of the machine, not the code.
 
-    Hypothesis is imported here, once what is compiled is kept (1.5 s of CPU time), and only by those processes
-    that collect tests, not by the one that hands them out.
+    Imported here, where what is compiled is kept (1.5 s of CPU time in each process), and only in those that
+    collect tests: the one that hands them to two workers has no use for it.
     """
     from hypothesis import settings
 
