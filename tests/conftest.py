@@ -149,6 +149,13 @@ def own_demonstration(demonstration_file: Path, tmp_path_factory: pytest.TempPat
     return Path(shutil.copy(demonstration_file, tmp_path_factory.mktemp("own") / "xbuf.duckdb"))
 
 
+@pytest.fixture(scope="module")
+def demonstration_kept_open(own_demonstration: Path) -> Iterator[None]:
+    """Keep the copy open: to open it anew, with all its macros, takes a command 20 ms of CPU time."""
+    with open_database(own_demonstration, read_only=True):
+        yield
+
+
 @pytest.fixture(scope="session")
 def demonstration(demonstration_file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open read-only: the demonstration."""

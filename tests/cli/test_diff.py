@@ -13,11 +13,14 @@ from click.testing import CliRunner, Result
 
 from ingest.cli.xbuf import xbuf
 from ingest.compare.comparison import Comparison, compare
+from ingest.database.connect import open_database
 from ingest.errors import UsageError
 from ingest.query.cells import display_width
 from ingest.query.references import resolve, resolve_one
 from tests.support.completion import complete
 from tests.support.query_databases import GOLDEN
+
+pytestmark = pytest.mark.usefixtures("demonstration_kept_open")
 
 SMALL, LARGE = str(GOLDEN / "dumps/batch-8"), str(GOLDEN / "dumps/batch-32")
 Run = Callable[..., Result]
@@ -143,7 +146,7 @@ def test_a_dump_is_compared_with_a_run(xbuf_: Run, own_demonstration: Path) -> N
     """The run keeps its number; the dump gets one that no run has. The database stays as it is."""
     before = own_demonstration.read_bytes()
     (pair,) = json.loads(xbuf_("diff", "jit_step@batch=8", LARGE, "--format", "json").stdout)["pairs"]
-    with duckdb.connect(str(own_demonstration), read_only=True) as connection:
+    with open_database(own_demonstration, read_only=True) as connection:
         ((number, greatest),) = connection.execute(
             "SELECT (SELECT max(run_id) FROM run_labels WHERE (key, value) = ('batch', '8')), max(run_id)"
             " FROM runs"

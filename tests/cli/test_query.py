@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +18,12 @@ from click.testing import CliRunner
 
 from ingest.cli.query import query, shell, sql
 from ingest.cli.xbuf import xbuf
-from ingest.database.connect import open_database
 from ingest.errors import XbufError
 from ingest.query.catalog import STARTERS, TOPICS, shipped
 from tests.support.completion import complete
 from tests.support.query_databases import one_of_each_parameter
+
+pytestmark = pytest.mark.usefixtures("demonstration_kept_open")
 
 
 class Answer(NamedTuple):
@@ -34,13 +35,6 @@ class Answer(NamedTuple):
 
 
 Run = Callable[..., Answer]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _kept_open(own_demonstration: Path) -> Iterator[None]:
-    """Keep the demonstration open: to open it with all its macros anew takes a command 20 ms of CPU time."""
-    with open_database(own_demonstration, read_only=True):
-        yield
 
 
 @pytest.fixture
@@ -238,7 +232,7 @@ def test_unsafe_sql_reads_files(
 ) -> None:
     """--unsafe lets SQL read files; the database stays read-only."""
     # What is open already keeps to the settings that it was opened with.
-    monkeypatch.setenv("XBUF_DB", shutil.copy(demonstration_file, tmp_path))
+    monkeypatch.setenv("XBUF_DB", str(shutil.copy(demonstration_file, tmp_path / "own.duckdb")))
     (tmp_path / "x.csv").write_text("a\n7\n")
     statement = f"FROM read_csv('{tmp_path}/x.csv')"
     assert run("sql", "--unsafe", statement, "--format", "csv").out == "a\n7\n"

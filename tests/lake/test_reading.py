@@ -28,17 +28,17 @@ from ingest.query.catalog import shipped
 from ingest.query.run import bind
 from ingest.query.selection import select_runs
 from tests.support.lakes import in_process
-from tests.support.query_databases import ask, quick_ones
+from tests.support.query_databases import ask, one_of_each_parameter
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 
-@pytest.mark.parametrize("name", quick_ones(shipped()))
+@pytest.mark.parametrize("name", one_of_each_parameter())
 def test_a_query_has_the_rows_of_a_file(
     in_lake: duckdb.DuckDBPyConnection, in_file: duckdb.DuckDBPyConnection, name: str
 ) -> None:
-    """Every saved query, over all runs."""
+    """Over all runs; the tables have the same rows, so others can only differ in how DuckDB reads them."""
     assert ask(in_lake, name, top=20) == ask(in_file, name, top=20)
 
 
@@ -69,11 +69,11 @@ def test_tables_are_those_of_a_file(
             for connection in (in_lake, in_file)
         ]
         assert described[0] == described[1]
-        counts = [
-            connection.execute(f'SELECT count(*) FROM "{name}"').fetchall()
+        rows = [
+            connection.execute(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall()
             for connection in (in_lake, in_file)
         ]
-        assert counts[0] == counts[1], name
+        assert rows[0] == rows[1], name
 
 
 def test_a_table_in_which_no_run_has_a_row_is_empty_for_a_run(in_lake: duckdb.DuckDBPyConnection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +53,13 @@ IMPORTS: tuple[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], ...] = (
 _OF_EACH_PARAMETER = ("donation", "fits_in_memory", "live_curve", "memory_by_source", "padding")
 
 
-def one_of_each_parameter() -> list[Any]:
-    """Name all saved queries, for `parametrize`: those but one of each type of parameter are slow."""
+def one_of_each_parameter(names: Collection[str] | None = None) -> list[Any]:
+    """Name saved queries (all), for `parametrize`: those but one of each type of parameter are slow."""
     return [
         name if name in _OF_EACH_PARAMETER else pytest.param(name, marks=pytest.mark.slow)
         for name in shipped()
+        if names is None or name in names
     ]
-
-
-_LONG = ("buffer_changes", "diff", "peak_growth", "savings", "shared_slots", "whats_new")
-"""Saved queries that take as long as all others together."""
-
-
-def quick_ones(names: Iterable[str]) -> list[Any]:
-    """Return names of saved queries as parameters; those that take long are left to the slow run."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (name in _LONG)) for name in names]
 
 
 def load_seeds(folder: Path) -> Path:
