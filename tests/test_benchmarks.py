@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import by_line, rough
+from benchmarks import by_line, process, rough
 from benchmarks.columns import column_costs
 from benchmarks.data import DUMPS, ONE_DUMP, Data
 from benchmarks.generate import Pattern, many_dumps, one_dump, read_pattern, scale
@@ -156,9 +156,21 @@ def test_columns_add_up_to_no_more_than_the_file(imported: Path) -> None:
     assert 0 < sum(cost.bytes for cost in costs) <= imported.stat().st_size
 
 
-def test_memory_of_children_counts() -> None:
-    """A process that holds 64 MB in a child of its own is seen to do so."""
-    child = "import time; held = bytearray(64 << 20); time.sleep(0.4)"
+def test_memory_of_children_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A process that holds 64 MB in a child of its own is seen to do so, once the child has them."""
+    seen, real = tmp_path / "seen", process._memory
+
+    def look(pid: int) -> tuple[int, int]:
+        found = real(pid)
+        if min(found) > 64 << 20:
+            seen.touch()
+        return found
+
+    monkeypatch.setattr(process, "_memory", look)
+    child = (
+        "import os, time; held = bytearray(64 << 20)\n"
+        f"while not os.path.exists({str(seen)!r}): time.sleep(0.01)"
+    )
     parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     usage = run([sys.executable, "-c", parent], watch_memory=True)
     assert usage.together > 64 << 20

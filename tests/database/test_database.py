@@ -188,9 +188,9 @@ def test_two_processes_may_create_the_same_database(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", code, str(path)], stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    assert [(process.communicate(timeout=60)[1], process.returncode) for process in processes] == [
-        ("", 0)
-    ] * 2
+    assert [
+        (process.communicate(timeout=HANGING_SECONDS)[1], process.returncode) for process in processes
+    ] == [("", 0)] * 2
     assert status(path).readable
     assert [entry.name for entry in tmp_path.iterdir()] == ["new.duckdb"]
 

@@ -95,6 +95,19 @@ class Site:
         return hashlib.sha256(self.database.read_bytes()).hexdigest()
 
 
+class WhenOneWaits(list[Event]):
+    """Events of an import; something is done as it says that it waits for a lock."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        super().__init__()
+        self._action = action
+
+    def append(self, event: Event) -> None:
+        super().append(event)
+        if isinstance(event, WaitingForLock):
+            self._action()
+
+
 @pytest.fixture(scope="session")
 def _first_import(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("first") / "site"
@@ -438,7 +451,7 @@ def test_a_short_reader_of_a_large_file_is_waited_for(site: Site, monkeypatch: p
         timer = threading.Timer(0.4, reader.kill)
         timer.start()
         site.grow(2)
-        assert site.load(wait_seconds=20).by_copy is False
+        assert site.load(wait_seconds=HANGING_SECONDS).by_copy is False
         timer.join()
 
 
@@ -500,7 +513,7 @@ def test_a_read_lock_ends_with_its_parent(site: Site) -> None:
         os.kill(os.getpid(), 9)
         """
     subprocess.run([sys.executable, "-c", dedent(code), str(site.database)], check=False)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGING_SECONDS
     while True:
         try:
             Shell(site.database, read_only=False).close()
@@ -583,18 +596,15 @@ def test_what_a_writer_commits_is_never_lost(site: Site, open_shell: Callable[..
     writer = open_shell(site.database, read_only=False)
     site.grow(2)
 
-    class Noted(list[Event]):
-        def append(self, event: Event) -> None:
-            super().append(event)
-            if isinstance(event, WaitingForLock):
-                writer.run("CREATE TABLE mine AS SELECT 42 AS i")
-                writer.close()
+    def commit() -> None:
+        writer.run("CREATE TABLE mine AS SELECT 42 AS i")
+        writer.close()
 
-    site.events = Noted()
-    summary = site.load(wait_seconds=20)
+    site.events = WhenOneWaits(commit)
+    summary = site.load(wait_seconds=HANGING_SECONDS)
     assert (summary.loaded, summary.by_copy) == (1, False)
     (waiting,) = site.told(WaitingForLock)
-    assert (waiting.pid, waiting.wait_seconds) == (writer.pid, 20)
+    assert (waiting.pid, waiting.wait_seconds) == (writer.pid, HANGING_SECONDS)
     with duckdb.connect(str(site.database), read_only=True) as connection:
         assert connection.execute("SELECT i, (SELECT count(*) FROM runs) FROM mine").fetchall() == [(42, 3)]
 
@@ -655,11 +665,15 @@ def test_staged_work_completes_the_run_it_belongs_to(
 def test_a_second_import_waits_for_the_first(site: Site) -> None:
     """One importer at a time; the second goes on when the first is done."""
     site.grow(2)
+    waits = threading.Event()
+    site.events = WhenOneWaits(waits.set)
     with import_lock(str(site.database)):
         thread_result: list[ImportSummary] = []
-        thread = threading.Thread(target=lambda: thread_result.append(site.load(wait_seconds=30)))
+        thread = threading.Thread(
+            target=lambda: thread_result.append(site.load(wait_seconds=HANGING_SECONDS))
+        )
         thread.start()
-        time.sleep(0.4)
+        assert waits.wait(HANGING_SECONDS)
         assert thread_result == []
     thread.join()
     assert thread_result[0].loaded == 1
