@@ -66,6 +66,13 @@ class Shape:
     is_known: bool = True
     """False if the text, its type or a number in it is beyond us; what it does say stands."""
 
+    @property
+    def array_type(self) -> tuple[str | None, tuple[int, ...]] | None:
+        """Element type and dimensions; None for what is no array: tuples, tokens, opaque values."""
+        if self.dimensions is None or self.dtype in _DATALESS:
+            return None
+        return self.dtype, self.dimensions
+
 
 class Layout(NamedTuple):
     """Attributes of a layout that are kept."""

@@ -141,10 +141,8 @@ def array_types(shapes: pa.DictionaryArray) -> Numbers:
     """Return numbers for the element types and dimensions of shapes, `ABSENT` for what is no array."""
     numbers: dict[object, int] = {}
     codes = [
-        ABSENT
-        if shape.dimensions is None
-        else numbers.setdefault((shape.dtype, shape.dimensions), len(numbers))
-        for shape in map(parse_shape, shapes.dictionary.to_pylist())
+        ABSENT if type_ is None else numbers.setdefault(type_, len(numbers))
+        for type_ in (parse_shape(text).array_type for text in shapes.dictionary.to_pylist())
     ]
     found: Numbers = np.array(codes, np.int64)[shapes.indices.to_numpy()]
     return found

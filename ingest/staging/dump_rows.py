@@ -99,8 +99,7 @@ def _held(
 @lru_cache(maxsize=4096)
 def _array_type(text: str) -> object:
     """Return element type and dimensions of a shape; None where it is no array."""
-    shape = parse_shape(text)
-    return None if shape.dimensions is None else (shape.dtype, shape.dimensions)
+    return parse_shape(text).array_type
 
 
 def _slots(dump: ParsedDump) -> tuple[list[int], list[int]]:

@@ -86,6 +86,22 @@ def test_tuple_is_told_and_not_taken_apart(text: str) -> None:
     assert parse_shape(text) == Shape("tuple", None, None, None, None, None, None, is_tuple=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f32[8,2]{1,0:T(8,128)}", ("f32", (8, 2))),
+        ("s32[]", ("s32", ())),
+        ("token[]", None),
+        ("opaque[]", None),
+        ("(f32[8])", None),
+        ("f32[?]", None),
+    ],
+)
+def test_only_arrays_have_an_array_type(text: str, expected: object) -> None:
+    """What could take the memory of what."""
+    assert parse_shape(text).array_type == expected
+
+
 @pytest.mark.parametrize("dtype", ["token", "opaque"])
 def test_token_and_opaque_hold_no_data(dtype: str) -> None:
     """They are known, and have neither bits nor bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -10,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingest.database.connect import open_database
 from ingest.liveness.donation_columns import HeldColumns, fitting_values
 from ingest.liveness.donations import Donation, Held, donations
 from ingest.liveness.occupancy_columns import ABSENT
+from ingest.pipeline.importer import import_dumps
+from tests.support.dump_sets import DATA
 
 
 def parameter(
@@ -123,6 +127,18 @@ def test_four_fates_of_a_donation() -> None:
     }
 
 
+def test_a_token_has_no_memory_to_give(tmp_path: Path) -> None:
+    """jit_io_callback_loop: a token parameter, and another token that leaves; both of no bytes."""
+    (dump,) = DATA.glob("dumps/jaxlib-0.10.2-cpu/*jit_io_callback_loop*-buffer-assignment.txt")
+    import_dumps([dump], tmp_path / "xbuf.duckdb", jobs=1)
+    with open_database(tmp_path / "xbuf.duckdb", read_only=True) as connection:
+        query = (
+            'SELECT a.donation, a.fitting_value_id FROM allocations AS a JOIN "values" AS v USING (run_id)'
+            " WHERE v.value_id = a.parameter_value_id AND v.dtype = 'token'"
+        )
+        assert connection.execute(query).fetchall() == [(None, None)]
+
+
 def test_what_is_stored_is_what_the_rows_give(demonstration: duckdb.DuckDBPyConnection) -> None:
     """Parameters that are arrays have a status; what fits is of equal type, size and space, and fits once."""
     differing = demonstration.execute(
@@ -132,7 +148,7 @@ def test_what_is_stored_is_what_the_rows_give(demonstration: duckdb.DuckDBPyConn
         LEFT JOIN "values" AS p ON p.run_id = a.run_id AND p.value_id = a.parameter_value_id
         LEFT JOIN "values" AS f ON f.run_id = a.run_id AND f.value_id = a.fitting_value_id
         LEFT JOIN allocations AS o ON o.run_id = a.run_id AND o.live_out_value_id = a.fitting_value_id
-        WHERE (a.donation IS NULL) <> (p.dimensions IS NULL)
+        WHERE (a.donation IS NULL) <> (p.dimensions IS NULL OR p.dtype = 'token')
            OR (a.donation = 'honoured') <> (a.donation IS NOT NULL AND a.maybe_live_out)
            OR (a.donation = 'missed' AND a.fitting_value_id IS NULL)
            OR (a.fitting_value_id IS NOT NULL AND (a.size_bytes, a.color, p.dtype, p.dimensions)
