@@ -288,9 +288,9 @@ def check_allocated(total: int) -> None:
 
 def check_tree(tree: TreeScan) -> None:
     """Require the figures of a stack-trace tree to fit 64 bits."""
-    for _, _, _, _, *figures in tree.nodes:
-        if min(figures) < -LIMIT or max(figures) >= LIMIT:
-            check_magnitude("bytes", "tree", figures)
+    figures = [figure for node in tree.nodes for figure in node[4:]]
+    if figures and (min(figures) < -LIMIT or max(figures) >= LIMIT):
+        check_magnitude("bytes", "tree", figures)
 
 
 def check_colors(values: Sequence[tuple[str, ...]]) -> None:

@@ -108,11 +108,12 @@ class Content:
         Raises:
             DumpError: they cannot be read, compressed data is damaged, or there are more than allowed.
         """
-        size = min(size, self._left)
         if self.is_plain:
-            size = min(size, self._size - self._at)
+            size = min(size, self._left, self._size - self._at)
             if size <= 0:
                 return b""
+        else:
+            size = min(size, self._left)
         data = self._read(size)
         self._hash.update(data)
         self._passed(len(data))

@@ -161,9 +161,10 @@ def scan_tree(text: str, line: int, file: str, notices: Notices) -> TreeScan:
     while at < len(text):
         node = _NODE.match(text, at)
         if node is not None:
-            prefix, label, percent, *digits = node.groups()
+            prefix, label, percent, *_ = node.groups()
             end = node.end()
-            total, current, remaining = [int(number.replace(" ", "")) for number in digits]
+            total = int(node[4].replace(" ", ""))
+            current, remaining = int(node[5].replace(" ", "")), int(node[6].replace(" ", ""))
         else:
             line, counted = line + text.count("\n", counted, at), at
             start = _NODE_START.match(text, at)

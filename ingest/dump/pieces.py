@@ -191,8 +191,10 @@ def _other_colors(
     headers: Sequence[Header],
     before: AllocationsBefore,
 ) -> list[OtherColor]:
-    of_allocations = [before.color, *(header.attributes.color for header in headers)]
+    of_allocations = [before.color, *[header.attributes.color for header in headers]]
     printed = list(map(str, of_allocations))
+    if len({*colors, *printed}) == 1:
+        return []
     first = before.headers - 1
     return [
         OtherColor(owner, id_, color, of_allocations[owner - first])

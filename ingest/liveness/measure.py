@@ -72,9 +72,10 @@ def measure(intervals: Intervals, slots: int) -> Liveness:
     count = len(intervals.start)
     gained, handover = array("q", intervals.size), array("q", bytes(8 * count))
     overlaps: list[tuple[int, int]] = []
-    for members in by_allocation(intervals.allocation):
-        if len(members) > 1:
-            _share(intervals, members, gained, handover, overlaps)
+    if len(set(intervals.allocation)) < count:
+        for members in by_allocation(intervals.allocation):
+            if len(members) > 1:
+                _share(intervals, members, gained, handover, overlaps)
     peak = live_peak(intervals, gained, handover, slots)
     if peak is None:
         return Liveness(None, None, gained, handover, array("q"), overlaps)

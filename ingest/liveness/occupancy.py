@@ -82,6 +82,15 @@ def occupancies(
         liveness: what `ingest.liveness.measure.measure` found for the intervals.
     """
     ids, owners, sizes, ends, parameters = placed
+    peaks = {} if intervals is None or liveness is None else _peaks(intervals, liveness)
+    alone = dict(zip(owners, zip(ids, sizes, strict=True), strict=True))
+    if len(alone) == len(owners):  # as in most tiny dumps, each value has an allocation of its own
+        return [
+            Occupancy(1, alone[one][1], *peaks.get(one, _NO_PEAK), alone[one][0], alone[one][0])
+            if one in alone
+            else _EMPTY
+            for one in range(allocations)
+        ]
     counts = Counter(owners)
     sums = [0] * allocations
     for owner, size in zip(owners, sizes, strict=True):
@@ -92,7 +101,6 @@ def occupancies(
         first.update(reversed(defined))
     by_end = sorted(zip(ends, sizes, ids, owners, strict=True))
     leaving = {owner: id_ for _, _, id_, owner in by_end}
-    peaks = {} if intervals is None or liveness is None else _peaks(intervals, liveness)
     return [
         Occupancy(counts[one], sums[one], *peaks.get(one, _NO_PEAK), first[one], leaving[one])
         if one in leaving
@@ -120,15 +128,17 @@ def color_peaks(
 
 def _peaks(intervals: Intervals, liveness: Liveness) -> dict[int, _Peak]:
     """Return slot and bytes of the peak of each allocation, and its peak if values let go a slot earlier."""
-    peaks: dict[int, _Peak] = {}
+    owners, _, sizes, starts, ends = intervals
+    peaks: dict[int, _Peak] = {
+        owner: (start, size, size if start < end else 0)
+        for owner, size, start, end in zip(owners, sizes, starts, ends, strict=True)
+    }
+    if len(peaks) == len(owners):  # each is alone in its allocation
+        return peaks
     gained, handover = liveness.gained, liveness.handover
-    for members in by_allocation(intervals.allocation):
-        one = members[0]
+    for members in by_allocation(owners):
         if len(members) > 1:
             time, live = peak_of(members, intervals, gained, handover)
             _, released = peak_of(members, intervals, gained, handover, until_gone=0)
-        else:
-            time, live = intervals.start[one], intervals.size[one]
-            released = live if time < intervals.end[one] else 0
-        peaks[intervals.allocation[one]] = (time, live, released)
+            peaks[owners[members[0]]] = (time, live, released)
     return peaks

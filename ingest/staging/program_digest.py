@@ -30,13 +30,37 @@ _FOURTH: Final = 0x3C6EF372FE94F82B
 _NO_NUMBERS: Final = str.maketrans("", "", "0123456789.")
 
 
+class _OfValues(dict[tuple[str, str, str | None, str], int]):
+    """Hashes by shape, index, opcode and name without numbers."""
+
+    def __missing__(self, key: tuple[str, str, str | None, str]) -> int:
+        shape, index, opcode, stem = key
+        stem = "" if opcode == "parameter" else stem
+        print_ = self[key] = _hash(shape, index or "{}", opcode or "", stem)
+        return print_
+
+
+class _OfUses(dict[tuple[str, str, str], int]):
+    """Hashes by operand, index and name without numbers."""
+
+    def __missing__(self, key: tuple[str, str, str]) -> int:
+        print_ = self[key] = print_of_use(*key)
+        return print_
+
+
+class _OfKinds(dict[str, int]):
+    """Hashes by kind of allocation."""
+
+    def __missing__(self, kind: str) -> int:
+        print_ = self[kind] = _hash(kind)
+        return print_
+
+
 class Prints:
     """The hashes of texts, each made once; for any number of dumps."""
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, str, str | None, str], int] = {}
-        self._uses: dict[tuple[str, str, str], int] = {}
-        self._kinds: dict[str, int] = {}
+        self._values, self._uses, self._kinds = _OfValues(), _OfUses(), _OfKinds()
 
     def of_values(
         self,
@@ -57,14 +81,8 @@ class Prints:
             uses: instruction, operand and index, of all values in order.
             use_counts: how many of them each value has; empty without uses.
         """
-        known = self._values
-        keys = list(zip(shapes, indices, opcodes, without_numbers(names), strict=True))
-        for key in keys:
-            if key not in known:
-                shape, index, opcode, stem = key
-                stem = "" if opcode == "parameter" else stem
-                known[key] = _hash(shape, index or "{}", opcode or "", stem)
-        prints = [*map(known.__getitem__, keys)]
+        keys = zip(shapes, indices, opcodes, without_numbers(names), strict=True)
+        prints = [*map(self._values.__getitem__, keys)]
         if uses:
             sums = list(accumulate(self._of_uses(uses), initial=0))
             until = [sums[place] for place in accumulate(use_counts, initial=0)]
@@ -76,23 +94,17 @@ class Prints:
 
     def _of_uses(self, uses: Sequence[tuple[str, str, str]]) -> list[int]:
         names, operands, indices = zip(*uses, strict=True)
-        known = self._uses
-        keys = list(zip(operands, indices, without_numbers(names), strict=True))
-        for key in keys:
-            if key not in known:
-                known[key] = print_of_use(*key)
-        return [*map(known.__getitem__, keys)]
+        keys = zip(operands, indices, without_numbers(names), strict=True)
+        return [*map(self._uses.__getitem__, keys)]
 
     def of_allocations(self, headers: Iterable[Header]) -> int:
         """Return what allocations count together."""
         total = 0
         for header in headers:
             flags = header.attributes
-            kind = flags.kind
-            print_ = self._kinds.get(kind)
-            if print_ is None:
-                print_ = self._kinds[kind] = _hash(kind)
-            total += print_ * (header.size * _FIRST + _SECOND) * (flags.color * _THIRD + _FOURTH)
+            total += (
+                self._kinds[flags.kind] * (header.size * _FIRST + _SECOND) * (flags.color * _THIRD + _FOURTH)
+            )
         return total & _MASK
 
 
