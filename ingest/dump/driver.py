@@ -170,6 +170,8 @@ class Driver:
     def _checked_end(self, piece: Piece, role: str, file: str) -> Piece:
         """Return the last piece of a file without blank lines at its end."""
         section, text, line, _ = piece
+        if text.endswith("\n") and not text.endswith("\n\n"):
+            return piece
         if role == "live_range" and (
             text.startswith(UNAVAILABLE) or features.LIVE_RANGE_UNAVAILABLE in self._dump.features
         ):
@@ -182,8 +184,7 @@ class Driver:
             )
         )
         note(self._dump.notices, check_end(text, file, line + text.count("\n"), section, is_whole))
-        whole = without_blank_end(text)
-        return piece if whole is text else piece._replace(text=whole)
+        return piece._replace(text=without_blank_end(text))
 
     def _start_section(self, before: Piece | None, piece: Piece, role: str, file: str) -> None:
         dump, section = self._dump, piece.section

@@ -121,8 +121,11 @@ def _too_long(section: Section, text: str, line: int) -> DumpError:
 
 def _later_sections(text: str, section: Section, searched: int) -> list[tuple[int, Section]]:
     """Find where later sections start for the first time in `text`, at the line end before their heads."""
-    heads = [(text.find(marker, searched), following) for following, marker in _MARKERS_AFTER[section]]
-    return sorted(head for head in heads if head[0] >= 0)
+    heads: list[tuple[int, Section]] = []
+    for following, marker in _MARKERS_AFTER[section]:
+        if (at := text.find(marker, searched)) >= 0:
+            heads.append((at, following))
+    return sorted(heads)
 
 
 def _record_border(text: str, section: Section) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ingest.liveness.union import Rectangles, gains_and_losses
@@ -101,15 +101,15 @@ def live_peak(
     """
     if len(intervals.start) >= _MANY:
         return _peak_of_many(intervals, gained, handover, slots, among)
-    changes = [0] * (slots + 2)
-    count = 0
-    for owner, _, size, start, end, new, handed in zip(*intervals, gained, handover, strict=True):
-        if among is None or owner in among:
-            count += 1
-            changes[start] += new
-            changes[end + 1] -= size - handed
-    if not count:
+    owners, _, sizes, starts, ends = intervals
+    counts = [True] * len(owners) if among is None else [owner in among for owner in owners]
+    if True not in counts:
         return None
+    changes = [0] * (slots + 2)
+    rows = zip(sizes, starts, ends, gained, handover, strict=True)
+    for size, start, end, new, handed in rows if among is None else compress(rows, counts):
+        changes[start] += new
+        changes[end + 1] -= size - handed
     curve = list(accumulate(changes))
     peak = max(curve)
     return curve.index(peak), peak

@@ -8,6 +8,7 @@ where the database has `run_id`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from operator import attrgetter
@@ -334,8 +335,7 @@ class Batch:
 
 def _append(columns: list[list[Any]], more: Iterable[Iterable[Any]]) -> None:
     """Add cells to the first columns."""
-    for _ in map(list.extend, columns, more):
-        pass
+    deque(map(list.extend, columns, more), maxlen=0)
 
 
 def _indices(printed: Sequence[str]) -> list[str]:
