@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -171,13 +171,18 @@ def ingest(
         "wait_seconds": wait,
         "publish": publish,
         "source_timeout": source_timeout,
+        "read_hlo": not no_hlo,
+        "follow_symlinks": follow_symlinks,
         "on_event": _log_json if log_format == "json" else words,
     }
-    search = _Search(paths, database, not no_hlo, follow_symlinks)
     has_bar = not quiet and log_format == "text" and sys.stderr.isatty()
     found = rejected = 0
     try:
-        summaries = _watch(search, options, quiet) if watch else _once(search, options, dry_run, has_bar)
+        summaries = (
+            _watch(paths, database, options, quiet)
+            if watch
+            else _once(paths, database, options, dry_run, has_bar)
+        )
         try:
             for summary in summaries:
                 words.say_rest()
@@ -201,47 +206,27 @@ def ingest(
     return ExitCode.OK
 
 
-class _Search(NamedTuple):
-    """Where dumps are looked for, how, and where they go."""
-
-    paths: tuple[str, ...]
-    database: str | None
-    read_hlo: bool
-    follow_symlinks: bool
-
-
-def _once(search: _Search, options: ImportOptions, dry_run: bool, has_bar: bool) -> Iterator[ImportSummary]:
+def _once(
+    paths: tuple[str, ...], database: str | None, options: ImportOptions, dry_run: bool, has_bar: bool
+) -> Iterator[ImportSummary]:
     from ingest.pipeline.importer import import_dumps
 
     with _progress(has_bar) as progress:
-        summary = import_dumps(
-            search.paths,
-            search.database,
-            read_hlo=search.read_hlo,
-            follow_symlinks=search.follow_symlinks,
-            dry_run=dry_run,
-            progress=progress,
-            **options,
-        )
+        summary = import_dumps(paths, database, dry_run=dry_run, progress=progress, **options)
     yield summary
 
 
-def _watch(search: _Search, options: ImportOptions, quiet: bool) -> Iterator[ImportSummary]:
+def _watch(
+    paths: tuple[str, ...], database: str | None, options: ImportOptions, quiet: bool
+) -> Iterator[ImportSummary]:
     from ingest.pipeline.watch import watch
 
     is_talkative = not quiet and options["on_event"] is not _log_json
     notice = "stopping: one last look (once more to end at once)\n" if is_talkative else ""
     with stopping(notice) as pause:
         if is_talkative:
-            say(f"watching {', '.join(map(shown, search.paths))}; Ctrl-C ends it")
-        yield from watch(
-            search.paths,
-            search.database,
-            pause=pause,
-            read_hlo=search.read_hlo,
-            follow_symlinks=search.follow_symlinks,
-            **options,
-        )
+            say(f"watching {', '.join(map(shown, paths))}; Ctrl-C ends it")
+        yield from watch(paths, database, pause=pause, **options)
 
 
 def _print_summary(summary: ImportSummary, format_: str, quiet: bool) -> None:

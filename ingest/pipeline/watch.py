@@ -65,6 +65,8 @@ class ImportOptions(TypedDict, total=False):
     replace_runs: bool
     wait_seconds: float
     source_timeout: float
+    read_hlo: bool
+    follow_symlinks: bool
     publish: str | os.PathLike[str] | None
     on_event: Callable[[Event], None] | None
 
@@ -76,8 +78,6 @@ def watch(
     pause: Pause,
     quiet_seconds: float = QUIET_SECONDS,
     clock: Callable[[], float] = time.monotonic,
-    read_hlo: bool = True,
-    follow_symlinks: bool = False,
     **options: Unpack[ImportOptions],
 ) -> Iterator[ImportSummary]:
     """Import what appears under `paths` until `pause` returns True; yield what each import did.
@@ -93,8 +93,6 @@ def watch(
         pause: called between two searches.
         quiet_seconds: time without a change.
         clock: seconds that pass while `pause` waits.
-        read_hlo: also read the sidecar files of each dump: HLO text and protobuf.
-        follow_symlinks: follow links also where they lead out of the directories given.
         **options: for each import.
 
     Raises:
@@ -109,7 +107,7 @@ def watch(
     if database is not None:
         check_path(os.path.abspath(database))
     as_pattern(options.get("label_from"))
-    look = _Look(names, read_hlo, follow_symlinks, options)
+    look = _Look(names, options)
     shortest = SHORTEST_REMOTE_SECONDS if any(map(is_url, names)) else SHORTEST_SECONDS
     news = _News(quiet_seconds)
     interval = shortest
@@ -126,8 +124,6 @@ def watch(
                 summary = import_dumps(
                     look.there,
                     database,
-                    read_hlo=read_hlo,
-                    follow_symlinks=follow_symlinks,
                     select=news.selection(ready),
                     archives=look.archives,
                     **options,
@@ -158,12 +154,11 @@ class _Look:
         archives: what lies in the archives that were there.
     """
 
-    def __init__(
-        self, names: Sequence[str], read_hlo: bool, follow_symlinks: bool, options: ImportOptions
-    ) -> None:
+    def __init__(self, names: Sequence[str], options: ImportOptions) -> None:
         self.there = list(names)
         self._names = names
-        self._read_hlo, self._follow_symlinks = read_hlo, follow_symlinks
+        self._read_hlo = options.get("read_hlo", True)
+        self._follow_symlinks = options.get("follow_symlinks", False)
         self._timeout = options.get("source_timeout", SOURCE_SECONDS)
         self._is_apart = options.get("jobs") != 0
         self._on_event = options.get("on_event") or (lambda _: None)
