@@ -43,7 +43,7 @@ class Search(NamedTuple):
         follow_symlinks: follow links also where they lead out of the directories given.
         terms: on which URLs are read.
         select: what of all that is found is wanted; None for all.
-        archives: what is known already of what lies in archives: such a version is not listed again.
+        archives: what is known of what lies in archives: such a version is not listed again.
     """
 
     names: Sequence[str]
@@ -54,22 +54,19 @@ class Search(NamedTuple):
     archives: Listings | None = None
 
 
-def search(
-    what: Search, known: Container[tuple[str, str]] = frozenset(), listings: Listings | None = None
-) -> Discovery:
+def search(what: Search, known: Container[tuple[str, str]] = frozenset()) -> Discovery:
     """Find the dump sets; a protobuf alone is one unless its name is of an earlier stage, a profile is one.
 
     Args:
         what: where and how; nothing is selected.
         known: files that were primary files before; see `discover`.
-        listings: where what lies in archives is looked up and kept.
     """
     found = discover(
         what.names,
         known=known,
         proto_alone=what.read_hlo,
         follow_symlinks=what.follow_symlinks,
-        listings=listings,
+        listings=what.archives,
         terms=what.terms,
     )
     sets = [
@@ -93,15 +90,15 @@ def find_sets(
         may_write: what is found out may be kept there.
     """
     renamed = records.renamed(list(map(_root, what.names)))
-    listings = None
     if any(map(is_elsewhere, what.names)):
         # Imported here: what reads archives takes longer to import than most searches take.
         from ingest.pipeline.listings import KeptListings
 
         listings = KeptListings(staging, may_write=may_write, others=what.archives)
-    found = search(what, renamed, listings)
-    if listings is not None:
+        found = search(what._replace(archives=listings), renamed)
         listings.keep()
+    else:
+        found = search(what, renamed)
     if what.select is not None:
         found = what.select(found)
     sets = [one for one in found.sets if one.members[0].role == PROFILE]

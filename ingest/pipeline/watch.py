@@ -210,8 +210,7 @@ class _Look:
 
     def _search(self, names: Sequence[str]) -> Discovery:
         terms = Terms(time.time() + self._timeout if self._timeout else None, self._is_apart)
-        what = Search(names, self._read_hlo, self._follow_symlinks, terms)
-        return search(what, listings=self.archives)
+        return search(Search(names, self._read_hlo, self._follow_symlinks, terms, archives=self.archives))
 
 
 class _Archives(Listings):

@@ -122,7 +122,7 @@ class Store:
         self._day, self._looks = day, looks
         self.imported: list[list[str]] = []
 
-    def search(self, what: Search, **_: object) -> Discovery:
+    def search(self, what: Search) -> Discovery:
         found = self._looks[max(second for second in self._looks if second <= self._day.now)]
         if isinstance(found, Exception):
             raise found
