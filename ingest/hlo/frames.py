@@ -18,6 +18,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from ingest.hlo.records import SourceFrame
@@ -165,6 +166,7 @@ def format_frame(frame: SourceFrame) -> str:
 def format_stack(stack: Sequence[SourceFrame]) -> str:
     """Return a stack, innermost frame first, as one line.
 
-    For example `attention() model.py:118 ← block() model.py:140 ← train_step() train.py:52`.
+    For example `attention() model.py:118 ← block() model.py:140 ← train_step() train.py:52`. Frames that read
+    alike are shown once: JAX repeats the line of a loop for the loop, its body and what the body calls.
     """
-    return ARROW.join(map(format_frame, stack))
+    return ARROW.join(text for text, _ in groupby(map(format_frame, stack)))

@@ -156,16 +156,16 @@ def _findings(connection: duckdb.DuckDBPyConnection, run: int, facts: dict[str, 
         rows = ask(connection, name, run=str(run), top=None, **given)
         sizes = [row[column] for row in named_rows(rows) if row[column]]
         if peak and sum(sizes) >= _WORTH * peak:
-            what = text.format(n=len(sizes), size=human_bytes(sum(sizes)))
+            what = text.format(n=len(sizes), size=human_bytes(sum(sizes)), largest=human_bytes(max(sizes)))
             found.append(Finding(what, f"xbuf query {name} --run {run}{options}"))
 
-    weigh("donation", "size_bytes", "{n} parameters of {size} could have been donated and were not",
+    weigh("donation", "size_bytes", "parameters that could have been donated and were not: {n}, of {size}",
           " --status missed", status="missed")  # fmt: skip
-    weigh("donation", "size_bytes", "{n} parameters of {size} were donated in vain",
+    weigh("donation", "size_bytes", "parameters that were donated in vain: {n}, of {size}",
           " --status unused", status="unused")  # fmt: skip
     weigh("padding", "padding_at_peak_bytes", "{size} of the peak are padding of tiles, in {n} shapes")
     weigh("fragmentation", "unused_least_bytes", "{size} of the arenas are free when these are fullest")
-    weigh("in_place", "size_bytes", "{n} updates or copies need a second buffer, {size} in all",
+    weigh("in_place", "size_bytes", "updates and copies that need a second buffer: {n}, up to {largest}",
           " --verdict copied", verdict="copied")  # fmt: skip
     for row in named_rows(ask(connection, "agreement", run=str(run), top=None)):
         if row["peak_agrees"] is False and (row["understated_percent"] or 0) >= 100 * _WORTH:

@@ -82,7 +82,7 @@ def test_what_is_odd_names_the_query_that_shows_more(
     told = json.loads(run(offload, "--format", "json").stdout)
     [finding] = [one for one in told["findings"] if "could have been donated" in one["text"]]
     assert finding == {
-        "text": "1 parameters of 16.00 MiB could have been donated and were not",
+        "text": "parameters that could have been donated and were not: 1, of 16.00 MiB",
         "ask": f"xbuf query donation --run {offload} --status missed",
     }
 

@@ -113,6 +113,9 @@ def test_a_stack_is_shown_in_one_line() -> None:
     assert format_stack(stacks.stack(4)) == (
         "attention() model.py:118 ← block() model.py:140 ← train_step() train.py:52 ← <module> train.py:90"
     )
+    loop = [SourceFrame(number, None, "step", "a.py", 29, column=number) for number in range(3)]
+    caller = SourceFrame(3, None, "main", "a.py", 31)
+    assert format_stack([*loop, caller, loop[0]]) == "step() a.py:29 ← main() a.py:31 ← step() a.py:29"
     assert format_frame(SourceFrame(1, None, "f.<locals>.<lambda>", "C:\\a\\b.py", 3)) == "<lambda> b.py:3"
     assert format_frame(SourceFrame(1, None, None, None, None)) == "? ?"
 
