@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from ingest.hlo.proto import read_proto
 from ingest.hlo.records import Alias
 from ingest.hlo.shape_text import PRIMITIVE_TYPES, dtype_of, part_of, shape_text
 from ingest.hlo.text import read_hlo_text
-from ingest.hlo.wire import MAX_BYTES
+from ingest.hlo.wire import LEAF_LIMIT, MAX_BYTES
 from tests.support.instructions import Instruction, instructions
 from tests.support.protobufs import field, varint
 
@@ -431,7 +430,7 @@ def test_unknown_fields_are_stepped_over(tmp_path: Path) -> None:
 
 def test_a_literal_of_megabytes_is_not_parsed(tmp_path: Path) -> None:
     """A large instruction is read without its constant, also where its fields come in odd order."""
-    literal = field(8, b"\x00" * (40 << 20))
+    literal = field(8, b"\x00" * (LEAF_LIMIT + (1 << 20)))
     proto = read(tmp_path, module(literal + instruction(b"big"), instruction(b"b", field(36, 1), id_=2)))
     assert proto.instructions.instruction == ["big", "b"]
     assert proto.instructions.shape == ["f32[8]"] * 2
@@ -535,14 +534,14 @@ def test_a_cut_is_always_seen(tmp_path: Path, path: Path, step: int) -> None:
 
 
 def test_a_compressed_bomb_ends_at_the_limit(tmp_path: Path) -> None:
-    """A few KB that stand for more than the limit are refused as soon as the limit is reached."""
+    """A few KB that stand for more than the limit are refused when it is reached: the end is not read."""
     path = tmp_path / "module.hlo.pb.gz"
-    path.write_bytes(gzip.compress(GOOD + field(500, b"\x00" * (64 << 20)), 1))
-    started = time.process_time()
+    bomb = gzip.compress(GOOD + field(500, b"\x00" * (8 << 20)), 1)
+    path.write_bytes(bomb[: len(bomb) // 2])
     with pytest.raises(DumpError, match="more than 1,000,000 bytes"):
         read_proto(path, max_bytes=1_000_000)
-    assert time.process_time() - started < 0.5
-    assert read_proto(path).proto_bytes > 64 << 20
+    path.write_bytes(bomb)
+    assert read_proto(path).proto_bytes > 8 << 20
 
 
 def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
@@ -578,7 +577,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("proto")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(data=st.data())
 def test_no_change_of_bytes_raises_anything_else(scratch: Path, data: st.DataObject) -> None:
     """A real file with some bytes changed is read or refused with DumpError."""

@@ -75,7 +75,9 @@ def test_saved_queries_list_every_query(demonstration: duckdb.DuckDBPyConnection
 @pytest.mark.slow
 def test_the_example_of_every_query_runs(demonstration: duckdb.DuckDBPyConnection) -> None:
     """As it is pasted from saved_queries."""
-    for (example,) in demonstration.execute("SELECT example FROM saved_queries").fetchall():
+    examples = demonstration.execute("SELECT example FROM saved_queries").fetchall()
+    assert len(examples) == len(list(shipped()))
+    for (example,) in examples:
         demonstration.execute(example)
 
 
