@@ -183,6 +183,12 @@ def test_a_failing_command_is_no_result() -> None:
         run([sys.executable, "-c", "raise SystemExit('no such thing')"])
 
 
+@pytest.fixture
+def _fewer_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the memory ten times a second: a look takes some milliseconds of each process."""
+    monkeypatch.setattr("benchmarks.process.INTERVAL", 0.1)
+
+
 @pytest.fixture(scope="module")
 def small_runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The benchmarks on small data."""
@@ -220,6 +226,7 @@ def test_throughput_is_that_of_all_rows(small_runs: Runs, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_fewer_looks")
 def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
     """All processes together stay under 600 MB."""
     (table,) = small_runs.memory()
@@ -227,6 +234,7 @@ def test_an_import_keeps_within_its_memory(small_runs: Runs) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("_fewer_looks")
 def test_dumps_of_middle_size_keep_within_the_memory(tmp_path: Path) -> None:
     """Two workers do not hold one each whole: that took 930 MB. Two dumps are at work at once, as of four."""
     runs = Runs(tmp_path, 1, SMALL, lambda _: None)

@@ -41,8 +41,8 @@ HOURS = 24
 _DUCKDB = (
     shutil.which("duckdb", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}") or "duckdb"
 )
-_VISIT_PAUSE_SECONDS = 0.2
-"""A shell takes half of that of CPU time: with none they would take more than the imports."""
+_VISIT_PAUSE_SECONDS = 0.5
+"""A shell takes 0.1 s of CPU time: with short pauses they would take more than the imports."""
 IDLE_HOUR = 13
 """The hour that brings no new dumps."""
 _ALL = 'SELECT (SELECT count(*) FROM runs), (SELECT sum(hash(v)::HUGEINT) FROM "values" AS v);'
