@@ -32,7 +32,7 @@ WITH updates AS MATERIALIZED (
     WHERE r.has_values
       AND v.dimensions IS NOT NULL
       AND v.size_bytes >= $min_bytes
-      AND NOT v.is_phi
+      AND v.is_phi IS NOT TRUE
       AND (v.opcode IN ('dynamic-update-slice', 'scatter', 'copy')
            OR (v.opcode = 'fusion'
                AND regexp_matches(v.instruction, 'dynamic.update.slice|(^|[^e].)scatter')))

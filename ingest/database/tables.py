@@ -292,7 +292,9 @@ _table(
     Column("allocation_index", "BIGINT", "Allocation that holds it.", required=True),
     Column("instruction", "VARCHAR", "Name of the defining instruction.", required=True),
     Column("shape_index", "VARCHAR", "Part of the instruction's result. " + _INDEX, required=True),
-    Column("is_phi", "BOOLEAN", "Merges several definitions (phi).", required=True),
+    Column(
+        "is_phi", "BOOLEAN", "Merges several definitions (phi); NULL up to TF 1.14, which does not print it."
+    ),
     Column("color", "BIGINT", "Memory space of the value (@N); may differ from the allocation's."),
     Column("offset_bytes", "BIGINT", "Start within the allocation, bytes.", required=True),
     Column("size_bytes", "BIGINT", "Allocated size, bytes, padding included.", required=True),

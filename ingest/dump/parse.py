@@ -136,7 +136,7 @@ def _value_records(dump: ParsedDump) -> tuple[Value, ...]:
             dump.allocation_of[row],
             value.instruction,
             value.shape_index or None,
-            bool(value.phi),
+            bool(value.phi) if dump.prints_phi else None,
             int(value.color) if value.color else None,
             dump.offsets[row],
             dump.sizes[row],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ingest.dump import features
 from ingest.dump.allocations import ReuseLine
 from ingest.dump.headers import Header
 from ingest.dump.live_range import PeakScan, TreeScan
@@ -69,3 +70,8 @@ class ParsedDump:
     """See `ingest.staging.program_digest`; None where the fingerprint of the module says more."""
     peak: PeakScan | None = None
     tree: TreeScan | None = None
+
+    @property
+    def prints_phi(self) -> bool:
+        """Whether values that merge several definitions are marked: logical buffers never are."""
+        return features.LOGICAL_BUFFERS not in self.features

@@ -86,7 +86,8 @@ class Value:
     allocation_index: int
     instruction: str
     shape_index: str | None
-    is_phi: bool
+    is_phi: bool | None
+    """Merges several definitions; None up to TF 1.14, which prints none."""
     color: int | None
     offset: int
     size: int

@@ -317,7 +317,15 @@ class ArrowColumns:
 
     def _write_values(self, values: pa.Table, used: UsedScan | None, where: Where) -> None:
         sources = self._sources_of(values)
-        piece = write_values(value_lines(values), used, sources, where, self._with_digest, self._phis)
+        piece = write_values(
+            value_lines(values),
+            used,
+            sources,
+            where,
+            self._with_digest,
+            self._phis,
+            prints_phi=self._dump.prints_phi,
+        )
         self._take(piece, where)
 
     def _write_shared_addresses(self) -> None:

@@ -153,10 +153,13 @@ class Batch:
         sizes: Sequence[int],
         used: UsedScan | None,
         sources: Mapping[str, Source],
+        *,
+        prints_phi: bool = True,
     ) -> None:
         """Add values, by id, with their positions and uses, where these are known.
 
-        `sources` are what the HLO module states of the instructions' source lines.
+        `sources` are what the HLO module states of the instructions' source lines. With `prints_phi`, a line
+        without the mark is no phi.
         """
         if not ids:
             return
@@ -166,7 +169,7 @@ class Batch:
             allocation_of,
             names,
             _indices(lines.indices),
-            map(bool, lines.phis),
+            map(bool, lines.phis) if prints_phi else [None] * len(ids),
             [int(color) if color else None for color in lines.colors],
             offsets,
             sizes,

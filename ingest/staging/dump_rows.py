@@ -37,6 +37,7 @@ def add_dump(batch: Batch, run_no: int, dump: ParsedDump, sidecars: Sidecars = N
         dump.sizes,
         dump.used,
         sources,
+        prints_phi=dump.prints_phi,
     )
     opcodes = batch.opcodes(lines.names, sources)
     parameters = set(parameter_ids(dump.ids, opcodes))

@@ -269,14 +269,17 @@ def write_values(
     where: Where,
     with_digest: bool,
     phis: Collection[str] | None,
+    *,
+    prints_phi: bool = True,
 ) -> StagedPiece:
     """Write the rows of values, with positions and uses where these are known.
 
-    `phis` are the instructions that define a phi value in the dump, None where that is not known yet.
+    `phis` are the instructions that define a phi value in the dump, None where that is not known yet. Of
+    dumps that print none see `Batch.add_values`.
     """
     batch = Batch()
     printed = lines.printed
-    batch.add_values(where.run_no, printed, *lines[2:], used, sources)
+    batch.add_values(where.run_no, printed, *lines[2:], used, sources, prints_phi=prints_phi)
     opcodes = batch.opcodes(printed.names, sources)
     staged = StagedPiece(
         Facts(),

@@ -611,7 +611,11 @@ def upgrade() -> None:
             "Part of the instruction's result. ShapeIndex as XLA prints it; {} is the top level.",
             required=True,
         ),
-        column("is_phi", sa.Boolean(), "Merges several definitions (phi).", required=True),
+        column(
+            "is_phi",
+            sa.Boolean(),
+            "Merges several definitions (phi); NULL up to TF 1.14, which does not print it.",
+        ),
         column("color", sa.BigInteger(), "Memory space of the value (@N); may differ from the allocation's."),
         column("offset_bytes", sa.BigInteger(), "Start within the allocation, bytes.", required=True),
         column("size_bytes", sa.BigInteger(), "Allocated size, bytes, padding included.", required=True),

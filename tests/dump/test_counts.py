@@ -20,7 +20,7 @@ def assert_counts_agree(dump_set: DumpSet) -> None:
     actual = OutsideCount(
         allocations=len(dump.allocations),
         values=len(dump.values),
-        phi_values=sum(value.is_phi for value in dump.values),
+        phi_values=sum(value.is_phi is True for value in dump.values),
         positions=sum(len(value.positions or ()) for value in dump.values),
         uses=sum(len(value.uses or ()) for value in dump.values),
         instruction_texts=sum(value.instruction_text is not None for value in dump.values),

@@ -183,6 +183,7 @@ def test_values_of_2019_are_read() -> None:
     assert (value.offset, value.size, value.shape) == (0, 4096, "f32[32,32]{1,0}")
     assert dump.allocations[2].address == "0x7ff794057c80"
     assert (dump.total_bytes, dump.schedule, value.positions) == (None, None, None)
+    assert {one.is_phi for one in dump.values} == {None}
     oldest = load("handmade/oldest/")
     assert oldest.allocations[0].parameter_number == 0
     assert oldest.allocations[0].parameter_shape_index is None

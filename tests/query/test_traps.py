@@ -169,3 +169,12 @@ def test_the_stack_of_a_value_begins_with_the_outermost_call(connection: duckdb.
     ]
     assert len(connection.execute("FROM stack_of(1, 8)").fetchall()) == 1001
     assert connection.execute("FROM stack_of(1, 9)").fetchall() == []
+
+
+def test_what_no_release_printed_is_not_denied(demonstration: duckdb.DuckDBPyConnection) -> None:
+    """TF 1.14 marks no value as one that merges others, not even the results of its loops."""
+    printed = demonstration.execute(
+        "SELECT list_contains(format, 'logical_buffers'), bool_and(is_phi IS NULL), bool_or(is_phi IS NULL)"
+        ' FROM "values" JOIN runs USING (run_id) GROUP BY 1 ORDER BY 1'
+    ).fetchall()
+    assert printed == [(False, False, False), (True, True, True)]

@@ -99,7 +99,7 @@ def _reuse_key(line: ColorReuse) -> str:
     return _angle(line.value_id, line.instruction, line.shape_index, line.is_phi, line.value_color)
 
 
-def _angle(number: int, instruction: str, index: str | None, is_phi: bool, color: int | None) -> str:
+def _angle(number: int, instruction: str, index: str | None, is_phi: bool | None, color: int | None) -> str:
     return f"<{number} {instruction}{index or ''}{' (phi)' if is_phi else ''}{_at(color)}>"
 
 
