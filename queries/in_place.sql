@@ -4,7 +4,7 @@
 -- needs: uses
 -- reads: selected runs
 -- note: Looked at are dynamic-update-slice, scatter, fusions named after them, and copy. In place means that the result lies
---   at the address of its first operand; of a fusion, of an operand of the same type and dimensions. NULL means that the
+--   at the address of the operand that it changes or copies; of a fusion, of an operand of the same type and dimensions. NULL means that the
 --   dump does not name the operand.
 -- example: --verdict copied
 -- parameter top BIGINT = 20: rows to show
@@ -25,8 +25,8 @@ PREPARE in_place AS
 WITH updates AS MATERIALIZED (
     -- Texts are looked up for the rows shown.
     SELECT
-        v.run_id, v.value_id, v.instruction, v.allocation_index, v.offset_bytes, v.size_bytes, v.opcode, v.dtype, v.dimensions,
-        r.module
+        v.run_id, v.value_id, v.instruction, v.shape_index, v.allocation_index, v.offset_bytes, v.size_bytes,
+        v.opcode, v.dtype, v.dimensions, r.module
     FROM selected_runs($run, $label, $module) AS r
     JOIN "values" AS v USING (run_id)
     WHERE r.has_values
@@ -34,17 +34,17 @@ WITH updates AS MATERIALIZED (
       AND v.size_bytes >= $min_bytes
       AND v.is_phi IS NOT TRUE
       AND (v.opcode IN ('dynamic-update-slice', 'scatter', 'copy')
-           OR (v.opcode = 'fusion'
-               AND regexp_matches(v.instruction, 'dynamic.update.slice|(^|[^e].)scatter')))
+           OR (v.opcode = 'fusion' AND regexp_matches(
+               regexp_replace(v.instruction, '(reduce|select.and).scatter', ''), 'dynamic.update.slice|scatter')))
     ORDER BY v.size_bytes DESC, v.run_id, v.value_id
     LIMIT CASE $verdict WHEN 'all' THEN $top END
 ),
 read_by AS MATERIALIZED (
     -- Kept apart so that no join pairs all values of one shape with each other.
     SELECT u.*, x.operand_number, x.value_id AS operand_id
-    FROM updates AS u
-    JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
-    WHERE u.opcode = 'fusion' OR x.operand_number = 0
+    FROM updates AS u JOIN uses AS x ON x.run_id = u.run_id AND x.instruction = u.instruction
+    -- A scatter of several arrays has the result of the first operand first, and so on.
+    WHERE u.opcode = 'fusion' OR x.operand_number = coalesce(try_cast(trim(u.shape_index, '{}') AS BIGINT), 0)
 ),
 operands AS (
     SELECT

@@ -206,10 +206,10 @@ def open(path: Paths, *, labels: Labels = (), jobs: int | None = None) -> Databa
             TensorFlow or PyTorch are imported, whose threads forbid to fork.
 
     Raises:
-        UsageError: there is no such path, or no dump.
+        UsageError: there is no dump, or one of several paths is not there.
         DumpError: not one of the dumps could be loaded.
         NotADatabase: the file is neither a database nor a dump.
-        DatabaseError: the database cannot be used; see its kinds.
+        DatabaseError: there is nothing at the path, or the database cannot be used; see its kinds.
         TypeError: `path` is no path.
 
     Warns:

@@ -332,3 +332,38 @@ def test_the_content_of_a_dump_in_three_files_is_that_of_all_three(
     assert ask(connection, "same_program", "runs", "contents") == [(3, 2)]
     assert ask(connection, "whats_new", "status", since=2, run="1,2") == [("changed",)]
     assert ask(connection, "whats_new", "status", since=3) == [("again",)]
+
+
+def test_of_a_scatter_of_several_arrays_each_result_has_its_operand(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """The first array is changed in place, the second one copied."""
+    insert_run(connection)
+    for number, result_at in enumerate((0, 32)):
+        insert_value(connection, number, f"x{number}", offset_bytes=8 * number)
+        made = {"shape_index": f"{{{number}}}", "offset_bytes": result_at, "opcode": "scatter"}
+        insert_value(connection, 2 + number, "s", **made)
+        used = {"instruction": "s", "operand_number": number, "operand_index": "{}"}
+        insert(connection, "uses", run_id=1, value_id=number, position=0, **used)
+    columns = ("value", "operand", "verdict")
+    assert ask(connection, "in_place", *columns) == [("s{0}", "x0", "in place"), ("s{1}", "x1", "copied")]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_update"),
+    [
+        ("slice_scatter_fusion", True),
+        ("wrapped_scatter", True),
+        ("loop_dynamic_update_slice_fusion", True),
+        ("reduce-scatter.3", False),
+        ("select_and_scatter_fusion", False),
+        ("add_fusion", False),
+    ],
+)
+def test_a_fusion_is_an_update_by_its_name(
+    connection: duckdb.DuckDBPyConnection, name: str, is_update: bool
+) -> None:
+    """A reduce-scatter moves data between devices, and a select-and-scatter changes no operand."""
+    insert_run(connection)
+    insert_value(connection, 0, name, opcode="fusion")
+    assert ask(connection, "in_place", "value") == [(name,)] * is_update
