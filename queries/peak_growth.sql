@@ -21,10 +21,16 @@
 -- column before_run_id BIGINT as run_was: run compared from
 -- column after_run_id BIGINT as run_is: run compared to
 PREPARE peak_growth AS
-WITH needs AS (
+WITH pairs AS MATERIALIZED (
+    SELECT p.*
+    FROM run_pairs($before, $after, $run, $label, $module) AS p
+    WHERE p.before_run_id IS NOT NULL AND p.after_run_id IS NOT NULL
+),
+needs AS (
     SELECT r.run_id, r.peak_bytes, sum(a.size_bytes)::BIGINT AS total_bytes
     FROM runs AS r
     JOIN allocations AS a ON a.run_id = r.run_id
+    WHERE r.run_id IN (SELECT unnest([p.before_run_id, p.after_run_id]) FROM pairs AS p)
     GROUP BY r.run_id, r.peak_bytes
 )
 SELECT
@@ -38,7 +44,7 @@ SELECT
     a.total_bytes AS after_total_bytes,
     p.before_run_id,
     p.after_run_id
-FROM run_pairs($before, $after, $run, $label, $module) AS p
+FROM pairs AS p
 JOIN needs AS b ON b.run_id = p.before_run_id
 JOIN needs AS a ON a.run_id = p.after_run_id
 ORDER BY abs(coalesce(a.peak_bytes - b.peak_bytes, a.total_bytes - b.total_bytes)) DESC, p.module, p.before_run_id, p.after_run_id

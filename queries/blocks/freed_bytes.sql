@@ -11,32 +11,33 @@
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO freed_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
 WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module)),
-spare AS MATERIALIZED (
-    SELECT s.*, g.gained_bytes < v.size_bytes AS is_late
-    FROM spare_bytes() AS s
-    JOIN "values" AS v ON v.run_id = s.run_id AND v.value_id = s.value_id
-    JOIN ranges AS g ON g.run_id = s.run_id AND g.value_id = s.value_id
-),
 placed AS MATERIALIZED (
     -- Of two values that share bytes, the one that comes later gains fewer than its size: most values share none.
     SELECT v.run_id, v.value_id, v.allocation_index, v.offset_bytes, v.size_bytes, g.start_time, g.end_time,
         g.gained_bytes < v.size_bytes AS is_late
-    FROM "values" AS v
-    JOIN ranges AS g ON g.run_id = v.run_id AND g.value_id = v.value_id
-    WHERE v.run_id IN (SELECT s.run_id FROM spare AS s) AND v.size_bytes > 0
+    FROM runs AS r
+    JOIN ranges AS g ON g.run_id = r.run_id
+    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    WHERE v.size_bytes > 0
+),
+spare AS MATERIALIZED (
+    SELECT s.*, p.is_late
+    FROM spare_bytes() AS s
+    JOIN placed AS p ON p.run_id = s.run_id AND p.value_id = s.value_id
 ),
 pairs AS (
-    SELECT s.*, o.* EXCLUDE (run_id, allocation_index, value_id, is_late), o.value_id AS other_id
+    SELECT s.*, o.value_id AS other_id, o.offset_bytes, o.size_bytes, o.start_time, o.end_time
     FROM spare AS s
-    JOIN (FROM placed AS p WHERE p.is_late) AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index
+    JOIN placed AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index AND o.is_late
         AND o.value_id <> s.value_id AND o.offset_bytes < s.end_byte AND o.offset_bytes + o.size_bytes > s.first_byte
         AND o.start_time <= s.to_time AND o.end_time >= s.from_time
     UNION ALL
-    SELECT s.*, o.* EXCLUDE (run_id, allocation_index, value_id, is_late), o.value_id
-    FROM (FROM spare AS p WHERE p.is_late) AS s
-    JOIN (FROM placed AS p WHERE NOT p.is_late) AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index
+    SELECT s.*, o.value_id, o.offset_bytes, o.size_bytes, o.start_time, o.end_time
+    FROM spare AS s
+    JOIN placed AS o ON o.run_id = s.run_id AND o.allocation_index = s.allocation_index AND NOT o.is_late
         AND o.value_id <> s.value_id AND o.offset_bytes < s.end_byte AND o.offset_bytes + o.size_bytes > s.first_byte
         AND o.start_time <= s.to_time AND o.end_time >= s.from_time
+    WHERE s.is_late
 )
 SELECT s.run_id, s.advice, s.owner, s.value_id, s.from_time, s.to_time, s.end_byte - s.first_byte AS bytes, s.reason
 FROM spare AS s

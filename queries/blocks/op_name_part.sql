@@ -1,8 +1,7 @@
 -- title: Regular expression of one part of an op_name: '/' stands in it only within quotes or brackets.
 -- note: An expression of RE2 cannot call itself, so brackets go 12 levels deep, built from the innermost outwards.
 CREATE OR REPLACE MACRO op_name_part() AS
-'(?:[^/\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*"|[\[({]' || list_reduce(
-    range(11)::VARCHAR[],
-    lambda inside, level: '(?:[^\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*"|[\[({]' || inside || '[\])}])*',
-    '(?:[^\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*")*'
-) || '[\])}])*';
+'(?:[^/\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*"|[\[({]'
+|| repeat('(?:[^\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*"|[\[({]', 11)
+|| '(?:[^\[\](){}''"]|''(?:[^''\\]|\\.)*''|"(?:[^"\\]|\\.)*")*'
+|| repeat('[\])}])*', 12);

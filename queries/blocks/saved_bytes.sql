@@ -17,6 +17,7 @@ steps AS MATERIALIZED (
     SELECT
         f.run_id, f.advice, f.owner, r.peak_bytes,
         (sum(f.bytes) FILTER (r.peak_time BETWEEN f.from_time AND f.to_time))::BIGINT AS spare_bytes,
+        r.peak_bytes - spare_bytes AS least_bytes,
         count(DISTINCT f.value_id) AS buffers,
         arg_max({'value_id': f.value_id, 'reason': f.reason}, (f.bytes, -f.value_id)) AS largest
     FROM freed AS f
@@ -24,47 +25,37 @@ steps AS MATERIALIZED (
     GROUP BY f.run_id, f.advice, f.owner, r.peak_bytes
     HAVING spare_bytes >= least
 ),
-curve AS MATERIALIZED (SELECT l.* FROM live_bytes AS l WHERE l.run_id IN (SELECT s.run_id FROM steps AS s)),
-high AS (
-    -- The peak after a step is at a slot at which the curve changes, or from which spared bytes are needed again.
-    SELECT s.run_id, s.advice, s.owner, l.time, l.live_bytes
+changes AS (
+    -- Of the curve what is above the least that a step could leave, and what the step frees.
+    SELECT
+        s.run_id, s.advice, s.owner, l.time,
+        greatest(l.live_bytes, s.least_bytes) - greatest(l.live_before, s.least_bytes) AS above, 0 AS freed
     FROM steps AS s
-    JOIN curve AS l ON l.run_id = s.run_id AND l.live_bytes > s.peak_bytes - s.spare_bytes
-    UNION
-    SELECT s.run_id, s.advice, s.owner, f.to_time + 1, l.live_bytes
-    FROM steps AS s
-    JOIN freed AS f ON f.run_id = s.run_id AND f.advice = s.advice AND f.owner = s.owner
-    ASOF JOIN curve AS l ON l.run_id = f.run_id AND l.time <= f.to_time + 1
-    WHERE l.live_bytes > s.peak_bytes - s.spare_bytes
-),
-relief AS (
-    -- What a step frees over time: a sum of changes, as live_bytes is.
-    SELECT c.run_id, c.advice, c.owner, c.time, sum(c.bytes) OVER (
-        PARTITION BY c.run_id, c.advice, c.owner ORDER BY c.time
-    )::BIGINT AS bytes
-    FROM (
-        SELECT e.run_id, e.advice, e.owner, e.time, sum(e.bytes) AS bytes
-        FROM (
-            SELECT f.run_id, f.advice, f.owner,
-                unnest([f.from_time, f.to_time + 1]) AS time, unnest([f.bytes, -f.bytes]) AS bytes
-            FROM steps AS s
-            JOIN freed AS f ON f.run_id = s.run_id AND f.advice = s.advice AND f.owner = s.owner
-        ) AS e
-        GROUP BY e.run_id, e.advice, e.owner, e.time
-    ) AS c
+    JOIN (
+        SELECT l.*, lag(l.live_bytes, 1, 0) OVER (PARTITION BY l.run_id ORDER BY l.time) AS live_before
+        FROM live_bytes AS l
+        WHERE l.run_id IN (SELECT s.run_id FROM steps AS s)
+    ) AS l ON l.run_id = s.run_id AND greatest(l.live_bytes, l.live_before) > s.least_bytes
+    UNION ALL
+    SELECT f.run_id, f.advice, f.owner, unnest([f.from_time, f.to_time + 1]), 0, unnest([f.bytes, -f.bytes])
+    FROM freed AS f
 ),
 still_live AS (
-    SELECT h.run_id, h.advice, h.owner, max(h.live_bytes - coalesce(l.bytes, 0)) AS bytes
-    FROM high AS h
-    ASOF LEFT JOIN relief AS l ON l.run_id = h.run_id AND l.advice = h.advice AND l.owner = h.owner AND l.time <= h.time
-    GROUP BY h.run_id, h.advice, h.owner
+    SELECT c.run_id, c.advice, c.owner, max(c.above - c.freed) FILTER (c.above > 0) AS bytes
+    FROM (
+        SELECT e.run_id, e.advice, e.owner, sum(sum(e.above)) OVER until AS above, sum(sum(e.freed)) OVER until AS freed
+        FROM changes AS e
+        GROUP BY e.run_id, e.advice, e.owner, e.time
+        WINDOW until AS (PARTITION BY e.run_id, e.advice, e.owner ORDER BY e.time)
+    ) AS c
+    GROUP BY c.run_id, c.advice, c.owner
 )
 SELECT
     s.run_id, 'peak' AS lowers, s.advice, s.owner, s.buffers, s.spare_bytes, s.peak_bytes AS before_bytes,
-    greatest(s.peak_bytes - s.spare_bytes, coalesce(a.bytes, 0))::BIGINT AS after_bytes,
+    (s.least_bytes + greatest(l.bytes, 0))::BIGINT AS after_bytes,
     s.largest.value_id AS value_id, s.largest.reason AS reason
 FROM steps AS s
-LEFT JOIN still_live AS a ON a.run_id = s.run_id AND a.advice = s.advice AND a.owner = s.owner
+JOIN still_live AS l ON l.run_id = s.run_id AND l.advice = s.advice AND l.owner = s.owner
 UNION ALL
 SELECT
     t.run_id, 'total', t.advice, t.owner, t.buffers, t.spare_bytes, s.bytes, s.bytes - t.spare_bytes, t.value_id, t.reason

@@ -1,6 +1,6 @@
 -- title: Bytes that something could spare at the peak of a run, one row for each value and advice.
 -- note: What each advice means and when it is given is said in the block spare_... that it comes from. These look at the rows
---   of runs, which may be named for that: WITH runs AS (FROM selected_runs('3')) FROM spare_copies().
+--   of runs and of the view advised_values, and of fewer where a statement names these so.
 -- column run_id BIGINT: Number of the run.
 -- column advice VARCHAR: What could be done.
 -- column owner VARCHAR: What the value is put down to: source line, operation or instruction, layers folded.
@@ -11,7 +11,9 @@
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_bytes(run := NULL, label := NULL, module := NULL) AS TABLE
-WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module))
+WITH runs AS MATERIALIZED (FROM selected_runs(run, label, module)),
+-- A view reads the table runs, not what is named so here.
+advised_values AS MATERIALIZED (SELECT v.* FROM runs AS r JOIN advised_values AS v ON v.run_id = r.run_id)
 SELECT
     s.run_id,
     s.advice,

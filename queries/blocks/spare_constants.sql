@@ -8,10 +8,7 @@
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_constants() AS TABLE
 SELECT
-    v.run_id, 'constant' AS advice, v.value_id, 0 AS kept_bytes, g.start_time AS from_time, g.end_time AS to_time,
+    v.run_id, 'constant' AS advice, v.value_id, 0 AS kept_bytes, v.start_time AS from_time, v.end_time AS to_time,
     'embedded in the program' AS reason
-FROM runs AS r
-JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
-JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
-WHERE a.is_constant;
+FROM advised_values AS v
+WHERE v.is_constant;

@@ -9,25 +9,13 @@
 -- column to_time BIGINT: Last slot.
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_copies() AS TABLE
-WITH copies AS MATERIALIZED (
-    SELECT v.run_id, v.value_id, v.instruction, v.allocation_index, v.dtype, v.dimensions, v.shape,
-        g.start_time, g.end_time, g.handover_bytes
-    FROM runs AS r
-    JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
-    WHERE v.opcode = 'copy'
-),
+WITH copies AS MATERIALIZED (FROM advised_values AS v WHERE v.opcode = 'copy'),
 operands AS MATERIALIZED (
-    SELECT c.value_id AS copy_id, o.*
+    SELECT c.value_id AS copy_id, o.run_id, o.value_id, o.allocation_index, o.instruction, o.shape_index, o.shape
     FROM copies AS c
     JOIN uses AS u ON u.run_id = c.run_id AND u.instruction = c.instruction AND u.operand_number = 0
     JOIN "values" AS o ON o.run_id = u.run_id AND o.value_id = u.value_id
     WHERE o.dtype = c.dtype AND o.dimensions = c.dimensions
-),
-places AS MATERIALIZED (
-    SELECT a.run_id, a.allocation_index, a.color, a.maybe_live_out, a.parameter_number
-    FROM allocations AS a
-    WHERE a.run_id IN (SELECT c.run_id FROM copies AS c)
 )
 SELECT
     c.run_id,
@@ -40,9 +28,9 @@ SELECT
 FROM operands AS o
 JOIN copies AS c ON c.run_id = o.run_id AND c.value_id = o.copy_id
 JOIN ranges AS g ON g.run_id = o.run_id AND g.value_id = o.value_id
-JOIN places AS p ON p.run_id = c.run_id AND p.allocation_index = c.allocation_index
-JOIN places AS q ON q.run_id = o.run_id AND q.allocation_index = o.allocation_index AND q.color = p.color
-WHERE NOT (p.maybe_live_out AND q.parameter_number IS NOT NULL)
+JOIN allocations AS a ON a.run_id = o.run_id AND a.allocation_index = o.allocation_index
+WHERE a.color = c.color
+  AND NOT (c.maybe_live_out AND a.parameter_number IS NOT NULL)
   -- overwritten in place: its bytes go on as another value's
   AND NOT (g.handover_bytes > 0 AND g.end_time BETWEEN c.start_time AND c.end_time)
   AND NOT (c.handover_bytes > 0 AND g.end_time > c.end_time);

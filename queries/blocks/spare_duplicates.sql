@@ -10,13 +10,11 @@
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_duplicates() AS TABLE
 WITH made AS (
-    SELECT v.run_id, v.value_id, v.instruction, g.start_time, g.end_time,
+    SELECT v.run_id, v.value_id, v.instruction, v.start_time, v.end_time,
         regexp_replace(
             v.instruction_text, '^[^=]* = |, (metadata|backend_config|frontend_attributes)=\{.*$', '', 'g'
         ) AS operation
-    FROM runs AS r
-    JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    FROM advised_values AS v
     WHERE v.shape_index = '{}' AND v.dimensions IS NOT NULL AND v.instruction_text IS NOT NULL
       AND v.opcode NOT IN ('parameter', 'constant', 'custom-call', 'infeed', 'recv-done', 'while', 'conditional', 'call')
       AND NOT starts_with(v.opcode, 'rng')

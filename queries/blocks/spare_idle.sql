@@ -27,9 +27,7 @@ SELECT
         ELSE 'made at slot ' || i.start_time
     END || coalesce(', next at ' || i.used_after, ', not read again') AS reason
 FROM idle_at_peak() AS i
-JOIN "values" AS v ON v.run_id = i.run_id AND v.value_id = i.value_id
-JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
-JOIN runs AS r ON r.run_id = i.run_id
-WHERE NOT a.is_constant
-  AND (i.used_after IS NOT NULL OR (a.maybe_live_out AND a.parameter_number IS NULL))
-  AND 20 * (to_time - from_time + 1) >= r.schedule_length;
+JOIN advised_values AS v ON v.run_id = i.run_id AND v.value_id = i.value_id
+WHERE NOT v.is_constant
+  AND (i.used_after IS NOT NULL OR (v.maybe_live_out AND NOT v.is_parameter))
+  AND 20 * (to_time - from_time + 1) >= v.schedule_length;

@@ -10,13 +10,11 @@
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_padding() AS TABLE
 WITH padded AS (
-    SELECT v.run_id, v.value_id, v.size_bytes, v.logical_bytes, v.dimensions, v.tiling, g.start_time, g.end_time,
+    SELECT v.run_id, v.value_id, v.size_bytes, v.logical_bytes, v.dimensions, v.tiling, v.start_time, v.end_time,
         -- T(8,128): rows and columns of a tile; none for arrays of one dimension.
         try_cast(regexp_extract(v.tiling, '^T\((\d+),', 1) AS BIGINT) AS "rows",
         try_cast(regexp_extract(v.tiling, '^T\(\d+,(\d+)\)', 1) AS BIGINT) AS "columns"
-    FROM runs AS r
-    JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    FROM advised_values AS v
     WHERE v.padding_bytes > 0 AND v.tiling IS NOT NULL
 ),
 laid_out AS (

@@ -10,11 +10,9 @@
 -- column reason VARCHAR: What in the dump shows it.
 CREATE OR REPLACE MACRO spare_precision() AS TABLE
 WITH made AS (
-    SELECT v.run_id, v.value_id, v.shape_index, v.size_bytes, v.dtype, v.element_bits, g.start_time, g.end_time,
+    SELECT v.run_id, v.value_id, v.shape_index, v.size_bytes, v.dtype, v.element_bits, v.start_time, v.end_time,
         i.opcode, i.operands, i.called_computations
-    FROM runs AS r
-    JOIN ranges AS g ON g.run_id = r.run_id AND g.peak_bytes > 0
-    JOIN "values" AS v ON v.run_id = g.run_id AND v.value_id = g.value_id
+    FROM advised_values AS v
     JOIN instructions AS i ON i.run_id = v.run_id AND i.instruction = v.instruction
     WHERE v.dtype IN ('f32', 'f64') AND i.opcode IN ('convert', 'fusion')
 ),

@@ -45,6 +45,7 @@ def with_hlo(hlo_database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         ("jit(f)/don't/mul", "jit(f)/don't"),
         ("f/a[(((((((((((x/y)))))))))))]", "f"),
         ("new\nline/inner", "new\nline"),
+        ("f(/g/[a/b]", "f(/g"),
         ("mul", None),
         ("", None),
         (None, None),
@@ -53,7 +54,7 @@ def with_hlo(hlo_database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def test_a_scope_ends_at_a_slash_outside_of_brackets_and_quotes(
     demonstration: duckdb.DuckDBPyConnection, op_name: str | None, scope: str | None
 ) -> None:
-    """A key of a dictionary may hold a slash; where quotes do not close, every slash separates."""
+    """A key of a dictionary may hold a slash; where quotes do not close, what closes is the last part."""
     assert execute_with_blocks(demonstration, "SELECT scope_of(?)", [op_name]).fetchone() == (scope,)
 
 

@@ -86,6 +86,14 @@ def test_each_peak_after_a_step_is_what_brute_force_finds(examples: duckdb.DuckD
         assert len(found) > 5
 
 
+def test_a_prepared_statement_on_saved_bytes_answers_twice(examples: duckdb.DuckDBPyConnection) -> None:
+    """DuckDB 1.5.6 ends with a fatal error when a plan with an ASOF join is run a second time."""
+    examples.execute("PREPARE again AS FROM saved_bytes('1') ORDER BY ALL")
+    first = examples.execute("EXECUTE again").fetchall()
+    assert first
+    assert examples.execute("EXECUTE again").fetchall() == first
+
+
 def test_halving_the_loss_saves_what_the_other_slots_leave(examples: duckdb.DuckDBPyConnection) -> None:
     """Line 52 of the example holds 384 MiB for 8 slots; the slots around it are nearly as full."""
     rows = ask(examples, "savings", "advice", "owner", "saves_bytes", "spare_bytes", run="1")
