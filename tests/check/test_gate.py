@@ -103,6 +103,7 @@ def test_growth_names_the_buffer_and_its_line(memory: Path, database: str, kind:
         assert finding.sentence.endswith(f"; {cause}")  # what `xbuf diff` says
 
 
+@pytest.mark.slow
 def test_a_file_and_the_runs_themselves_compare_alike(memory: Path, database: str) -> None:
     """Runs against a file and against a directory, as dumps against a file."""
     rules = (option("growth figure=total,bytes=1"), option("growth figure=resident,bytes=1,percent=50"))

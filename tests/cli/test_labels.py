@@ -91,6 +91,7 @@ def test_labels_are_taken_from_paths(run: Run, database: Path, dumps: Path) -> N
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_library_labels_as_the_command_does(database: Path, dumps: Path, tmp_path: Path) -> None:
     """Dumps that are unchanged too, fixed labels first, and before the snapshot is made."""
     snapshot = tmp_path / "snapshot.duckdb"

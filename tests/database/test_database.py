@@ -182,7 +182,7 @@ def test_two_processes_may_create_the_same_database(tmp_path: Path) -> None:
     path = tmp_path / "new.duckdb"
     code = (
         "import sys; from ingest.database.connect import open_database;"
-        " open_database(sys.argv[1], wait_seconds=HANGING_SECONDS).close()"
+        f" open_database(sys.argv[1], wait_seconds={HANGING_SECONDS}).close()"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", code, str(path)], stderr=subprocess.PIPE, text=True)

@@ -185,6 +185,7 @@ def test_a_reader_keeps_its_snapshot_and_the_next_sees_the_import(
         assert second.run(COUNT) == [(5,)]
 
 
+@pytest.mark.slow
 def test_a_load_by_copy_equals_one_in_place(
     site: Site, open_shell: Callable[..., Shell], tmp_path: Path
 ) -> None:
@@ -799,6 +800,7 @@ def test_damaged_staged_work_is_read_again(
     assert (summary.loaded, summary.resumed, site.runs()) == (1, 0, 3)
 
 
+@pytest.mark.slow
 def test_staged_work_of_another_schema_is_read_again(site: Site, open_shell: Callable[..., Shell]) -> None:
     """Parts made by an older xbuf are not loaded into a newer schema."""
     site.grow(2)

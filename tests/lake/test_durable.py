@@ -82,6 +82,7 @@ def test_each_step_finds_on_disk_what_it_counts_on(lake: Lake, part: str) -> Non
     assert [(name, lacks) for name, lacks in steps if lacks] == []
 
 
+@pytest.mark.slow
 def test_a_lake_is_on_disk_when_it_is_made_and_compacted(lake: Lake, tmp_path: Path) -> None:
     """With the checkpoints, without which a log that is named by one cannot be read."""
 

@@ -61,6 +61,7 @@ def test_an_import_and_another_that_finds_nothing_new(lake: Lake, dumps: Path) -
     assert ask(lake, history, "imports") == [(1, 2, 0), (2, 0, 2), (3, 0, 2)]
 
 
+@pytest.mark.slow
 def test_what_another_writer_brought_meanwhile_is_unchanged(lake: Lake, dumps: Path) -> None:
     """Summary and history count it so, and still add up to what was found."""
 
