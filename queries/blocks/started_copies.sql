@@ -17,7 +17,10 @@ FROM (
     SELECT v.run_id, v.instruction
     FROM selected_runs(run, label, module) AS r
     JOIN "values" AS v USING (run_id)
-    WHERE v.shape_index = '{}' AND v.opcode IN ('slice-start', 'dynamic-slice-start')
+    WHERE v.shape_index = '{}'
+      -- On a GPU the slice is a fusion, and the start is named after it.
+      AND (v.opcode IN ('slice-start', 'dynamic-slice-start')
+           OR starts_with(v.instruction, 'slice-start') OR starts_with(v.instruction, 'dynamic-slice-start'))
 ) AS s
 JOIN positions AS p ON p.run_id = s.run_id AND p.instruction = s.instruction AND p.shape_index = '{1}'
 JOIN "values" AS w ON w.run_id = p.run_id AND w.value_id = p.value_id;

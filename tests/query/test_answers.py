@@ -271,6 +271,15 @@ def test_slices_that_run_asynchronously_are_prefetches(demonstration: duckdb.Duc
     assert starts == (len(rows),)
 
 
+def test_a_slice_in_a_fusion_that_runs_asynchronously_is_a_prefetch(
+    demonstration: duckdb.DuckDBPyConnection,
+) -> None:
+    """jit_act_offload_scan on a GPU: dynamic-slice-start is the fusion-start of wrapped_dynamic-slice."""
+    columns = ("value", "from_color", "to_color", "start_time", "first_use", "slots_in_flight", "held_slots")
+    rows = ask(demonstration, "prefetches", *columns, module="jit_act_offload_scan", top=None)
+    assert ("wrapped_dynamic-slice", 5, 0, 54, "bitcast.3.0", 4, 28) in rows
+
+
 def test_donated_results_can_be_asked_for(connection: duckdb.DuckDBPyConnection) -> None:
     """longest_lived leaves out what lies in the memory of a donated parameter unless told otherwise."""
     insert_run(connection, has_ranges=True, schedule_length=10)
