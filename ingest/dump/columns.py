@@ -6,7 +6,7 @@ Plain lists (`ingest.dump.lists`) serve a small dump, Arrow columns and workers 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ingest.dump.content import FileRange
@@ -30,8 +30,8 @@ class Joined(NamedTuple):
 
     intervals: Intervals
     """Of the ranges that have a value, in print order."""
-    ids: Sequence[int]
-    """Their values."""
+    id_of: Callable[[int], int]
+    """Returns the id of the value of one of them, by its number."""
     missing: Sequence[str]
     """What is printed of the ranges that have none."""
     is_unique: bool

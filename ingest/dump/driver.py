@@ -337,7 +337,7 @@ def measure_ranges(dump: ParsedDump, joined: Joined, file: str) -> None:
     dump.resident_peak = resident_peak(
         dump.memory, joined.intervals, joined.is_tuple, dump.liveness, dump.schedule_length
     )
-    note(dump.notices, note_overlaps(dump.liveness, joined.ids, file))
+    note(dump.notices, note_overlaps(dump.liveness, joined.id_of, file))
 
 
 def _without_head(source: Text, length: int) -> Text:

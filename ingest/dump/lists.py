@@ -140,7 +140,7 @@ class Lists:
         )
         return Joined(
             intervals,
-            _taken(dump.ids, ranged),
+            lambda number: dump.ids[ranged[number]],
             missing,
             len(set(ranged)) == len(ranged),
             [shapes[row].startswith("(") for row in ranged],

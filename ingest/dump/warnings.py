@@ -6,7 +6,7 @@ allocation's: each hints at damage, or at a release that is not known yet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from ingest.dump import features
 from ingest.dump.allocations import ReuseLine
@@ -22,10 +22,12 @@ def note_missing_value(key: str, file: str) -> Notice:
     return Notice(file, None, "range-without-value", f"{key} has a live range but no allocation", key)
 
 
-def note_overlaps(liveness: Liveness, ids: Sequence[int], file: str) -> list[Notice]:
-    """Note values that share bytes while both are live; `ids` of the measured intervals."""
+def note_overlaps(liveness: Liveness, id_of: Callable[[int], int], file: str) -> list[Notice]:
+    """Note values that share bytes while both are live; `id_of` returns that of a measured interval."""
     return [
-        Notice(file, None, "overlap", f"values {ids[one]} and {ids[other]} share bytes while both are live")
+        Notice(
+            file, None, "overlap", f"values {id_of(one)} and {id_of(other)} share bytes while both are live"
+        )
         for one, other in liveness.overlaps[:MAX_NOTICES]
     ]
 

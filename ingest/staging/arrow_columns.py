@@ -39,6 +39,7 @@ from ingest.liveness.occupancy_columns import (
 from ingest.staging.batch import Batch
 from ingest.staging.columns import (
     Numbers,
+    are_unique,
     array_types,
     as_list,
     compact,
@@ -223,10 +224,20 @@ class ArrowColumns:
             *(plain_array(values[name].take(ranged).to_numpy()) for name in ("allocation", "offset", "size")),
             *(plain_array(with_value[name].to_numpy()) for name in ("start", "end")),
         )
+        if not missing:  # each slot is kept once
+            slots = (pa.array(np.asarray(column)) for column in (intervals.start, intervals.end))
+            self._ranges = pa.table([ranges["name"], ranges["index"], *slots], names=ranges.column_names)
+        del ranges, with_value
         numbers = ranged.to_numpy()
-        is_unique = len(np.unique(numbers)) == len(numbers)
+        is_unique = are_unique(ranged, len(values))
         release_freed()
-        return Joined(intervals, self._ids[numbers], missing, is_unique, is_tuple[numbers].tobytes())
+        return Joined(
+            intervals,
+            lambda number: int(self._ids[numbers[number]]),
+            missing,
+            is_unique,
+            is_tuple[numbers].tobytes(),
+        )
 
     def keys(self) -> Iterable[tuple[str, str]]:
         """Return instruction and index of each range."""
@@ -372,6 +383,7 @@ class ArrowColumns:
             rows = np.searchsorted(self._ids, np.asarray(self._printed_ids, np.int64))
             starts, ends = starts[rows], ends[rows]
         self._dump.digest = signed(placed_many(self._prints, starts, ends) + self._print)
+        self._prints = array("Q")
 
     def _types(self, ids: Numbers) -> Numbers:
         """Return numbers for element type and dimensions of values, `ABSENT` for what is no array."""

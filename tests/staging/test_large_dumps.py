@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from ingest.dump import driver
 from ingest.dump.content import BlockReader
 from ingest.dump.find import discover
 from ingest.dump.parse import parse_set
+from ingest.staging.columns import are_unique
 from ingest.staging.large import InThisProcess, stage_large
 from ingest.staging.stage import stage_sets
 from ingest.staging.task import Staged, Task
@@ -275,3 +277,8 @@ def test_nothing_is_derived_from_a_protobuf_of_another_dump(tmp_path: Path) -> N
     assert rows_pieces == rows_whole
     assert not {"positions", "uses", "ranges"} & rows_pieces.keys()
     assert rows_pieces["notices"]
+
+
+@pytest.mark.parametrize(("rows", "expected"), [([0, 2, 1], True), ([0, 2, 0], False), ([], True)])
+def test_two_ranges_of_one_value_are_seen(rows: list[int], expected: bool) -> None:
+    assert are_unique(pa.array(rows, pa.int32()), 3) == expected
