@@ -45,13 +45,18 @@ shown AS MATERIALIZED (
     JOIN "values" AS v ON v.run_id = l.run_id AND v.value_id = l.value_id
     JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
 ),
-last_uses AS (
-    SELECT l.run_id, l.value_id, arg_max(u.instruction, (s.time, u.position)) AS instruction
+reads AS MATERIALIZED (
+    SELECT l.run_id, l.value_id, l.end_time, u.instruction, u.position
     FROM shown AS l
     JOIN uses AS u ON u.run_id = l.run_id AND u.value_id = l.value_id
-    JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction AND s.time <= l.end_time
     WHERE NOT (l.maybe_live_out AND l.end_time >= l.schedule_length)
-    GROUP BY l.run_id, l.value_id
+),
+last_uses AS (
+    SELECT u.run_id, u.value_id, arg_max(u.instruction, (s.time, u.position)) AS instruction
+    -- Gathered in one row, the reads are known to be few: else all slots are read.
+    FROM (SELECT unnest(list(r), recursive := true) FROM reads AS r) AS u
+    JOIN schedule AS s ON s.run_id = u.run_id AND s.instruction = u.instruction AND s.time <= u.end_time
+    GROUP BY u.run_id, u.value_id
 )
 SELECT
     l.run_id,

@@ -28,7 +28,15 @@ def _cases(query: SavedQuery, parameter: Parameter) -> list[str]:
         return [_error(query, parameter, f"{name} IS NULL OR {name} NOT IN ({known})", f"is none of {known}")]
     if parameter.name == "run":
         wrong = f"NOT regexp_full_match({name}::VARCHAR, {literal(_RUN_IDS)})"
-        return [_error(query, parameter, wrong, "is no run_id, nor several as '3,7'; FROM runs lists them")]
+        # Bounded, so that of many runs the row group is read in which it would be.
+        missing = (
+            f"{name} IS NOT NULL AND NOT EXISTS (FROM runs AS r WHERE may_be_run(r.run_id, {name})"
+            f" AND r.run_id IN (SELECT unnest(TRY_CAST(string_split({name}::VARCHAR, ',') AS BIGINT[]))))"
+        )
+        return [
+            _error(query, parameter, wrong, "is no run_id, nor several as '3,7'; FROM runs lists them"),
+            _error(query, parameter, missing, "is no run of this database; FROM runs lists them"),
+        ]
     if is_comparison(query) and parameter.name in SIDES:
         arguments = ", ".join(f'"{p}"' for p in (*SIDES, "run", "label", "module"))
         runs = f"FROM compared_runs({arguments})"

@@ -100,6 +100,8 @@ def test_a_run_may_be_given_as_a_number(demonstration: duckdb.DuckDBPyConnection
         ("live_at_peak(run := 'abc')", "run := 'abc' is no run_id"),
         ("live_at_peak(run := '5;6')", "run := '5;6' is no run_id"),
         ("live_at_peak(run := [5])", "is no run_id"),
+        ("live_at_peak(run := 999)", "run := '999' is no run of this database"),
+        ("buffer_changes(before := 1, after := 2, run := '998, 999')", "is no run of this database"),
         ("live_at_peak(top := -1)", "negative"),
         ("peak_growth(before := 'jax=9')", "before := 'jax=9' matches none of the selected runs"),
         ("buffer_changes(after := '/no/*')", "after := '/no/*' matches none of the selected runs"),

@@ -61,7 +61,8 @@ SELECT time, live_bytes FROM live_bytes WHERE run_id = 5 ORDER BY time;
 ```
 
 A macro raises an error for an argument that the command line would refuse (a choice that it does not have, a
-run that is no number) and for a side of a comparison that matches no run; `saved_queries` lists the choices.
+run that is no number), for a run that is not in the database and for a side of a comparison
+that matches none; `saved_queries` lists the choices.
 
 The building blocks of the queries are there as well; `DESCRIBE` and `duckdb_columns()` show the comment of
 every column:
