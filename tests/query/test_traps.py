@@ -115,8 +115,9 @@ def test_unknown_is_null_and_never_zero(demonstration: duckdb.DuckDBPyConnection
 def test_an_unknown_backend_names_no_memory_space(seeds: duckdb.DuckDBPyConnection) -> None:
     """Color 0 of a dump that does not tell its backend is neither host nor device."""
     assert ask(seeds, "memory_by_space", "space", "place", run="1") == [(None, None)]
-    row = seeds.execute("SELECT device_bytes, host_bytes FROM run_summary WHERE run_id = 1").fetchone()
-    assert row == (None, None)
+    about = "SELECT device_bytes, host_bytes FROM run_summary WHERE run_id = 1"
+    create_temporary(seeds, about)
+    assert seeds.execute(about).fetchone() == (None, None)
 
 
 def test_the_printed_peak_is_not_quoted_as_the_peak(seeds: duckdb.DuckDBPyConnection) -> None:
