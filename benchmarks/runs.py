@@ -263,23 +263,25 @@ class Runs:
         return [Table("size", "Size", head, tuple(rows)), *columns]
 
     def queries(self) -> list[Table]:
-        """Every saved query with its defaults, on many runs."""
+        """Every saved query with its defaults, on many runs and on ten times as many."""
+        return [
+            self._queries("queries", self._of_values()),
+            self._queries("queries_of_ten_times", self._of_ten_times()),
+        ]
+
+    def _queries(self, name: str, database: Path) -> Table:
         from benchmarks.queries import time_queries
 
-        counts, timed = time_queries(self._of_values(), self._repeat)
+        counts, timed = time_queries(database, self._repeat)
         rows = tuple((one.name, one.first * 1e3, one.median * 1e3, one.cpu * 1e3, one.rows) for one in timed)
         title = f"Saved queries on {counts.runs:,} runs and {counts.values:,} values"
-        return [Table("queries", title, ("query", "first ms", "median ms", "CPU ms", "rows"), rows)]
+        return Table(name, title, ("query", "first ms", "median ms", "CPU ms", "rows"), rows)
 
     def one_run(self) -> list[Table]:
         """Every question about one run, among ten times as many runs."""
         from benchmarks.queries import time_one_run
 
-        database = self._folder / "one-run.duckdb"
-        if not database.exists():
-            shutil.copy(self._of_values(), database)
-            grow(database, self._folder / "data" / "one-run", 10 * self._sizes.query_runs)
-        counts, timed = time_one_run(database, self._repeat)
+        counts, timed = time_one_run(self._of_ten_times(), self._repeat)
         rows = tuple((one.name, one.median * 1e3, one.cpu * 1e3, one.rows) for one in timed)
         title = f"Questions about one run of {counts.runs:,}, which have {counts.values:,} values"
         return [Table("one_run", title, ("query", "median ms", "CPU ms", "rows"), rows)]
@@ -289,6 +291,14 @@ class Runs:
         database = self._folder / "queries.duckdb"
         if not database.exists():
             self._import(self._data.of_values(self._sizes.query_runs, self._sizes.query_copies), database)
+        return database
+
+    def _of_ten_times(self) -> Path:
+        """Return that database grown to ten times the runs, with all they hold."""
+        database = self._folder / "ten-times.duckdb"
+        if not database.exists():
+            shutil.copy(self._of_values(), database)
+            grow(database, self._folder / "data" / "ten-times", 10 * self._sizes.query_runs)
         return database
 
     def grown(self) -> list[Table]:

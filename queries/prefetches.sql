@@ -25,31 +25,34 @@
 -- column module VARCHAR: module of the run
 PREPARE prefetches AS
 WITH largest AS MATERIALIZED (
-    -- Other texts than the names are looked up for the rows shown.
-    SELECT c.run_id, c.value_id, c.start AS instruction, s.time AS start_time, g.start_time AS held_from, g.end_time, r.module
+    -- Slots and other texts than the name are looked up for the rows shown.
+    SELECT c.run_id, c.value_id, c.start AS instruction, g.start_time AS held_from, g.end_time
     FROM started_copies($run, $label, $module) AS c
-    JOIN selected_runs($run, $label, $module) AS r ON r.run_id = c.run_id
     JOIN ranges AS g ON g.run_id = c.run_id AND g.value_id = c.value_id
-    JOIN schedule AS s ON s.run_id = c.run_id AND s.instruction = c.start
     ORDER BY c.size_bytes DESC, c.run_id, c.value_id
     LIMIT $top
 ),
-readers AS (
-    SELECT
-        c.run_id,
-        c.value_id,
-        min(s.time) FILTER (x.instruction LIKE '%-done%') AS done_time,
-        min(s.time) FILTER (x.instruction NOT LIKE '%-done%') AS first_use_time,
-        arg_min(x.instruction, (s.time, x.position)) FILTER (x.instruction NOT LIKE '%-done%') AS first_use
+involved AS (
+    SELECT c.run_id, c.value_id, c.instruction, NULL AS position FROM largest AS c
+    UNION ALL
+    SELECT c.run_id, c.value_id, x.instruction, x.position
     FROM largest AS c
     JOIN uses AS x ON x.run_id = c.run_id AND x.value_id = c.value_id
+),
+slots AS (
+    SELECT
+        x.run_id, x.value_id,
+        min(s.time) FILTER (x.position IS NULL) AS start_time,
+        min(s.time) FILTER (x.instruction LIKE '%-done%') AS done_time,
+        min(s.time) FILTER (x.position IS NOT NULL AND x.instruction NOT LIKE '%-done%') AS first_use_time,
+        arg_min(x.instruction, (s.time, x.position)) FILTER (x.position IS NOT NULL AND x.instruction NOT LIKE '%-done%') AS first_use
+    FROM involved AS x
     JOIN schedule AS s ON s.run_id = x.run_id AND s.instruction = x.instruction
-    GROUP BY c.run_id, c.value_id
+    GROUP BY x.run_id, x.value_id
 ),
 sources AS (
     SELECT
-        c.run_id,
-        c.value_id,
+        c.run_id, c.value_id,
         arg_min(value_name(o.instruction, o.shape_index), o.value_id) AS "value",
         arg_min(a.color, o.value_id) AS color
     FROM largest AS c
@@ -64,20 +67,21 @@ SELECT
     o.color AS from_color,
     a.color AS to_color,
     value_name(v.instruction, v.shape_index) AS "value",
-    d.done_time - c.start_time - 1 AS slots_in_flight,
+    d.done_time - d.start_time - 1 AS slots_in_flight,
     c.end_time - c.held_from + 1 AS held_slots,
     d.first_use,
     o."value" AS source,
-    c.start_time,
+    d.start_time,
     d.done_time,
     d.first_use_time,
     contains(v.instruction_text, 'cross_program_prefetch_index') AS cross_program,
     v.shape,
-    c.module
+    r.module
 FROM largest AS c
+JOIN selected_runs($run, $label, $module) AS r ON r.run_id = c.run_id
 JOIN "values" AS v ON v.run_id = c.run_id AND v.value_id = c.value_id
 JOIN allocations AS a ON a.run_id = v.run_id AND a.allocation_index = v.allocation_index
-LEFT JOIN readers AS d ON d.run_id = c.run_id AND d.value_id = c.value_id
+LEFT JOIN slots AS d ON d.run_id = c.run_id AND d.value_id = c.value_id
 LEFT JOIN sources AS o ON o.run_id = c.run_id AND o.value_id = c.value_id
 ORDER BY v.size_bytes DESC, c.run_id, c.value_id;
 
