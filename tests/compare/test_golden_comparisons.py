@@ -13,6 +13,7 @@ import pytest
 
 from ingest.compare.comparison import Comparison
 from ingest.database.connect import open_database
+from ingest.query.blocks import create_temporary
 from ingest.query.cells import display_width
 from tests.support.comparisons import COMPARED, FOLDER, comparison_of, load_comparisons, texts_of
 from tests.support.once import made_once
@@ -71,11 +72,15 @@ def test_a_conditional_hands_its_result_on(connection: duckdb.DuckDBPyConnection
 
 def test_copies_are_matched_by_what_they_copy(connection: duckdb.DuckDBPyConnection) -> None:
     """XLA's own copies have no op_name; what they are copies of does not depend on where they lie."""
-    rows = connection.execute(
+    matched = (
         "SELECT b.instruction, a.instruction, b.shape, a.shape FROM matched_buffers($1, $2) AS m"
         ' JOIN "values" AS b ON b.run_id = m.before_run_id AND b.value_id = m.before_value_id'
         ' JOIN "values" AS a ON a.run_id = m.after_run_id AND a.value_id = m.after_value_id'
-        " WHERE m.matched_by = 'copy' AND b.instruction = 'copy.34'",
+        " WHERE m.matched_by = 'copy' AND b.instruction = 'copy.34'"
+    )
+    create_temporary(connection, matched)
+    rows = connection.execute(
+        matched,
         [_run(connection, place, "jit_nested_loops") for place in ("tpu-jax-0.8.3", "tpu-jax-0.10.2")],
     ).fetchall()
     assert rows == [("copy.34", "copy.34", "f32[64,64]{1,0:T(8,128)S(1)}", "f32[64,64]{1,0:T(8,128)}")]
