@@ -156,7 +156,7 @@ class ArrowColumns:
         if self._comparison is not None:
             for start in range(0, len(values), _ROWS_AT_ONCE):
                 lines = value_lines(values.slice(start, _ROWS_AT_ONCE))
-                self._comparison.take_values(lines.rows, *lines[2:])
+                self._comparison.take_values(lines.rows(), *lines[1:])
 
     def repeated(self) -> Sequence[int]:
         """Return two ids that are equal, or none."""
@@ -173,7 +173,7 @@ class ArrowColumns:
 
     def lines(self, low: int, high: int) -> Sequence[tuple[str, ...]]:
         """Return some rows of values."""
-        return value_lines(self._values.slice(low, high - low)).rows
+        return value_lines(self._values.slice(low, high - low)).rows()
 
     def scan_used(self, text: Text, at: Place, low: int, high: int) -> None:
         """Have a piece scanned and its values, positions and uses written."""
@@ -298,7 +298,7 @@ class ArrowColumns:
     @cached_property
     def _implied(self) -> Implied | None:
         starts = range(0, len(self._values), _ROWS_AT_ONCE)
-        pieces = (value_lines(self._values.slice(start, _ROWS_AT_ONCE)).rows for start in starts)
+        pieces = (value_lines(self._values.slice(start, _ROWS_AT_ONCE)).rows() for start in starts)
         return implied_again(
             self._dump, self._sidecars, self._comparison, chain.from_iterable(pieces), self._paths
         )

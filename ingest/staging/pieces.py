@@ -60,14 +60,17 @@ class Where(NamedTuple):
 
 
 class ValueLines(NamedTuple):
-    """Value lines, row by row as `ValueLine` and column-wise."""
+    """Value lines, column-wise."""
 
-    rows: Sequence[tuple[str, ...]]
     printed: Printed
     ids: Sequence[int]
     allocation_of: Sequence[int]
     offsets: Sequence[int]
     sizes: Sequence[int]
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Make the rows, each a `ValueLine`: values without uses are written without them."""
+        return list(zip(*self.printed, strict=True))
 
 
 class StagedPiece(NamedTuple):
@@ -259,7 +262,7 @@ def value_lines(values: pa.Table) -> ValueLines:
     )
     id_texts, size_texts, offset_texts = (list(map(str, numbers)) for numbers in (ids, sizes, offsets))
     printed = Printed(id_texts, names, indices, phis, colors, size_texts, offset_texts, shapes)
-    return ValueLines(list(zip(*printed, strict=True)), printed, ids, owners, offsets, sizes)
+    return ValueLines(printed, ids, owners, offsets, sizes)
 
 
 def write_values(
@@ -279,7 +282,7 @@ def write_values(
     """
     batch = Batch()
     printed = lines.printed
-    batch.add_values(where.run_no, printed, *lines[2:], used, sources, prints_phi=prints_phi)
+    batch.add_values(where.run_no, printed, *lines[1:], used, sources, prints_phi=prints_phi)
     opcodes = batch.opcodes(printed.names, sources)
     staged = StagedPiece(
         Facts(),
@@ -308,7 +311,7 @@ def stage_used_piece(
 ) -> StagedPiece:
     """Scan a piece of `Used values:`; write its values, positions and uses."""
     lines = value_lines(values)
-    used = scan_used_piece(_read(text), *at, lines.rows)
+    used = scan_used_piece(_read(text), *at, lines.rows())
     staged = write_values(lines, used, sources, where, with_digest, phis)
     staged.facts.add_used(used)
     return staged
