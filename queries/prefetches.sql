@@ -33,8 +33,7 @@ WITH largest AS MATERIALIZED (
     LIMIT $top
 ),
 involved AS (
-    -- The start itself, which has no position among the uses, and what uses the copy.
-    SELECT c.run_id, c.value_id, c.instruction, NULL AS position FROM largest AS c
+    SELECT c.run_id, c.value_id, c.instruction, NULL AS position FROM largest AS c -- the start, which is no use
     UNION ALL
     SELECT c.run_id, c.value_id, x.instruction, x.position
     FROM largest AS c
